@@ -1,0 +1,75 @@
+//! Every size, depth, count and time that bounds something, by name, in one place.
+
+use std::time::Duration;
+
+/// Columns of one table.
+pub const MAX_COLUMNS: usize = 1_600;
+/// Columns of one key or index.
+pub const MAX_KEY_COLUMNS: usize = 32;
+/// Bytes of the name of a table, column or index (PostgreSQL's is 63; other databases allow 128).
+pub const MAX_NAME_BYTES: usize = 128;
+/// Rows of one sealed chunk; row ids are a chunk number and a place in it.
+pub const CHUNK_ROWS: usize = 8_192;
+/// Rows that one table can hold: row ids are 32 bits.
+pub const MAX_TABLE_ROWS: u64 = 1 << 32;
+
+/// Bytes of one SQL text.
+pub const MAX_SQL_BYTES: usize = 1 << 20;
+/// Tokens of one SQL text.
+pub const MAX_SQL_TOKENS: usize = 200_000;
+/// Depth of nesting that an SQL text may have: parentheses, subqueries, chains of operators.
+pub const MAX_SQL_DEPTH: usize = 256;
+/// Parameters of one statement (PostgreSQL's protocol counts them in 16 bits).
+pub const MAX_PARAMETERS: usize = 65_535;
+/// Statements of one batch.
+pub const MAX_BATCH_STATEMENTS: usize = 10_000;
+/// Prepared statements that a node keeps.
+pub const STATEMENT_CACHE_ENTRIES: usize = 4_096;
+/// Tables that the direct path joins at most; more go to DataFusion.
+pub const MAX_DIRECT_JOIN_TABLES: usize = 4;
+
+/// Time that one statement may take, unless configured.
+pub const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Memory that one statement may take beside the tables, unless configured.
+pub const STATEMENT_MEMORY_BYTES: usize = 512 << 20;
+/// Rows that one statement may answer, unless configured; more is an error, never a cut.
+pub const STATEMENT_ROWS: u64 = 100_000_000;
+/// Rows that one statement may write.
+pub const STATEMENT_WRITE_ROWS: usize = 10_000_000;
+
+/// Bytes of an HTTP request's body, unless configured.
+pub const HTTP_BODY_BYTES: usize = 64 << 20;
+/// Bytes of an HTTP request's head.
+pub const HTTP_HEAD_BYTES: usize = 64 << 10;
+/// Headers of an HTTP request.
+pub const HTTP_HEADERS: usize = 100;
+/// Time for an HTTP request's head to arrive.
+pub const HTTP_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for an HTTP request's body to arrive.
+pub const HTTP_BODY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time that a connection may idle, or that a slow reader may leave an answer unread.
+pub const HTTP_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Connections that one door keeps open.
+pub const HTTP_CONNECTIONS: usize = 10_000;
+/// Depth of a JSON body.
+pub const JSON_DEPTH: usize = 64;
+/// Time that requests under way are given when the node stops.
+pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
+
+/// Rows that a load hands on at a time.
+pub const LOAD_BATCH_ROWS: usize = 65_536;
+/// Batches of a load that may wait between origin and table.
+pub const LOAD_QUEUE_BATCHES: usize = 4;
+/// Time to connect to an origin.
+pub const ORIGIN_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes of one line or one value of a file that is loaded.
+pub const MAX_FIELD_BYTES: usize = 64 << 20;
+
+/// Bytes of a configuration file.
+pub const CONFIG_BYTES: u64 = 4 << 20;
+
+// Relations that the code counts on.
+const _: () = assert!(CHUNK_ROWS.is_power_of_two());
+const _: () = assert!(LOAD_BATCH_ROWS.is_multiple_of(CHUNK_ROWS));
+const _: () = assert!(MAX_SQL_DEPTH < MAX_SQL_TOKENS);
+const _: () = assert!(MAX_KEY_COLUMNS <= MAX_COLUMNS);

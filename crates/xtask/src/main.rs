@@ -1,0 +1,5 @@
+//! Set-up, checks, benches and release of CacheSQL.
+
+fn main() {
+    println!("usage: cargo xtask test");
+}
