@@ -1,5 +1,71 @@
-//! Set-up, checks, benches and release of CacheSQL.
+//! Set-up, checks and benches of CacheSQL: `cargo xtask test|floors|deny|setup|bench`.
 
-fn main() {
-    println!("usage: cargo xtask test");
+mod bench;
+mod checks;
+mod data;
+mod deny;
+mod failure;
+mod floors;
+mod left_behind;
+mod licence;
+mod setup;
+mod steps;
+mod workspace;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use failure::{Failure, Outcome};
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test                everything: set-up, fmt, floors, deny, clippy, doc, build, tests (.ci/run does this)
+  test --quick [-p CRATE]…
+                      the inner loop: fmt, floors, clippy and unit tests, of the named crates only
+  floors              imports between crates, files, ARCHITECTURE.md, links of the documents
+  deny                licences, bans and sources of all dependencies, as deny.toml says
+  setup               installs what tests need (root on Debian), or says what to install
+  bench [NAME]… [--rounds N] [--keep]
+                      measures CacheSQL beside its peers and writes bench/results.md
+  bench --list        the names of the benches";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Outcome<()> {
+    let root = root()?;
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["test"] => checks::everything(&root),
+        ["test", "--quick", rest @ ..] => checks::quick(&root, rest),
+        ["floors"] => floors::report(&root),
+        ["deny"] => deny::report(&root),
+        ["setup"] => {
+            setup::for_tests().and_then(|()| data::flights(&root)).map(|folder| println!("{}", folder.display()))
+        }
+        ["bench", rest @ ..] => bench::run(&root, rest),
+        ["help" | "--help" | "-h"] | [] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        other => Err(Failure::new(format!("no such command: {}\n\n{USAGE}", other.join(" ")))),
+    }
+}
+
+/// The workspace that this xtask was built from.
+fn root() -> Outcome<PathBuf> {
+    let own = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    match own.ancestors().nth(2) {
+        Some(root) if root.join("crates").is_dir() => Ok(root.to_path_buf()),
+        _ => Err(Failure::new(format!("{} is not in a workspace", own.display()))),
+    }
 }
