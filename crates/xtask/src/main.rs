@@ -26,7 +26,7 @@ usage: cargo xtask COMMAND
   floors              imports between crates, files, ARCHITECTURE.md, links of the documents
   deny                licences, bans and sources of all dependencies, as deny.toml says
   setup               installs what tests need (root on Debian), or says what to install
-  bench [NAME]… [--rounds N] [--keep]
+  bench [NAME]… [--rounds N] [--seconds N]
                       measures CacheSQL beside its peers and writes bench/results.md
   bench --list        the names of the benches";
 
