@@ -1,0 +1,1 @@
+//! Operations survive their bytes; other bytes are refused.
