@@ -14,6 +14,9 @@ const LONG_FUNCTION_LINES: usize = 70;
 /// Names that say where a thing was put instead of what it is.
 const EMPTY_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc", "manager"];
 
+/// Words of comments that say that something is not finished.
+const UNFINISHED: &[&str] = &["TODO", "FIXME", "XXX", "HACK", "WIP"];
+
 pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !file.text.starts_with("//!") {
@@ -30,6 +33,14 @@ pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
         let words = name.split(['_', '-']).collect::<Vec<_>>();
         if EMPTY_NAMES.iter().any(|empty| words.last() == Some(empty) || words.first() == Some(empty)) {
             findings.push(Finding::error(&file.path, format!("`{name}` does not say what it is")));
+        }
+    }
+    for (at, line) in file.text.lines().enumerate() {
+        let comment = line.split_once("//").map_or("", |(_, comment)| comment);
+        let mut words = comment.split(|c: char| !c.is_alphanumeric());
+        if let Some(word) = words.find(|word| UNFINISHED.contains(word)) {
+            findings
+                .push(Finding::error(format!("{}:{}", file.path, at + 1), format!("a comment says {word}: finish it")));
         }
     }
     if let Ok(syntax) = &file.syntax {
@@ -98,6 +109,14 @@ mod tests {
         let text = |lines: usize| format!("//! Rows.\nfn f() {{\n{}}}\n", "\n".repeat(lines - 2));
         assert_eq!(messages("a/b.rs", &text(70)), []);
         assert_eq!(messages("a/b.rs", &text(71)), [(true, "`f` has 71 lines, more than 70".to_owned())]);
+    }
+
+    #[test]
+    fn what_is_not_finished_is_caught() {
+        let (slashes, word) = ("/".repeat(2), "TODO");
+        let text = format!("//! Rows.\nlet todo = 1; {slashes} a {word}: more\n{slashes} METHODOLOGY\n");
+        assert_eq!(messages("a/b.rs", &text)[0].1, "a comment says TODO: finish it");
+        assert_eq!(messages("a/b.rs", &text).len(), 1);
     }
 
     #[test]
