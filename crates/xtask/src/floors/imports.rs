@@ -295,7 +295,7 @@ mod tests {
     fn sockets_belong_to_doors_and_origins() {
         let source = "use tokio::net::TcpStream;";
         assert_eq!(caught("node", source), ["1 `tokio::net::TcpStream`"]);
-        assert_eq!(caught("cachesql", source), ["1 `tokio::net::TcpStream`"]);
+        assert_eq!(caught("sql", source), ["1 `tokio::net::TcpStream`"]);
         assert!(caught("server", source).is_empty());
         assert!(caught("node", "use std::net::SocketAddr;").is_empty());
     }

@@ -117,8 +117,9 @@ pub(crate) const ABSENCES: &[Absence] = &[
             "mio",
         ],
         within: &[],
-        except: &["peer", "server", "client", "origin"],
-        reason: "sockets are opened in `peer`, `server`, `client` and `origin` only",
+        // The command line asks a running node by itself until there is a `client`.
+        except: &["peer", "server", "client", "origin", "cachesql"],
+        reason: "sockets are opened in `peer`, `server`, `client`, `origin` and the command line only",
     },
     Absence {
         paths: &["std::fs", "tokio::fs"],
