@@ -126,6 +126,10 @@ mod tests {
         let watch = Watch::start().expect("a watch");
         let mut command = Command::new("sleep");
         let mut child = watch.mark(command.arg("300")).stdout(Stdio::null()).spawn().expect("sleep");
+        // The kernel shows the environment of a process a little after it has started.
+        while watch.processes().is_empty() {
+            sleep(Duration::from_millis(1));
+        }
         let failure = watch.finish_within(Duration::from_millis(200)).expect_err("a process is left").to_string();
         assert!(failure.contains("sleep 300"), "{failure}");
         // It was ended, else this would wait five minutes.
