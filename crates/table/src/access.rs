@@ -32,18 +32,26 @@ impl Table {
         self.rows.iter().filter(is_expired).filter_map(|id| self.row_key(id)).collect()
     }
 
-    /// Keys of the least recently used rows beyond the limit. Rows without a time were just written, and count as used
-    /// last; among rows of one time the earlier in storage order go first.
-    pub fn over_limit(&self) -> Vec<RowKey> {
+    fn date_new_rows(&self, now_ms: u64) {
+        for id in self.rows.iter() {
+            if let Some(access) = self.rows.access(id)
+                && access.get(id.offset()) == 0
+            {
+                access.touch(id.offset(), now_ms);
+            }
+        }
+    }
+
+    /// Keys of the least recently used rows beyond the limit, the longest unused first. Rows that have no time yet get this
+    /// one; among rows of one time the earlier in storage order go first.
+    pub fn over_limit(&self, now_ms: u64) -> Vec<RowKey> {
         let Some(max_rows) = self.retention.max_rows else { return Vec::new() };
+        self.date_new_rows(now_ms);
         let excess = usize::try_from(self.row_count().saturating_sub(max_rows)).unwrap_or(usize::MAX);
         if excess == 0 {
             return Vec::new();
         }
-        let used = |id: RowId| match self.rows.access(id).map_or(0, |a| a.get(id.offset())) {
-            0 => u64::MAX,
-            time => time,
-        };
+        let used = |id: RowId| self.rows.access(id).map_or(0, |access| access.get(id.offset()));
         let mut rows: Vec<(u64, usize, RowId)> =
             self.rows.iter().enumerate().map(|(place, id)| (used(id), place, id)).collect();
         if excess < rows.len() {

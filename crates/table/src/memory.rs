@@ -13,8 +13,8 @@ pub struct TableMemory {
 
 impl TableMemory {
     /// All of it.
-    pub fn total(&self) -> usize {
-        self.rows_bytes + self.index_bytes + self.access_bytes
+    pub fn total(&self) -> u64 {
+        (self.rows_bytes + self.index_bytes + self.access_bytes) as u64
     }
 }
 
@@ -33,8 +33,8 @@ pub struct MemoryUse {
 
 impl MemoryUse {
     /// All of it.
-    pub fn total(&self) -> usize {
-        self.rows_bytes + self.index_bytes + self.access_bytes + self.staged_bytes
+    pub fn total(&self) -> u64 {
+        (self.rows_bytes + self.index_bytes + self.access_bytes + self.staged_bytes) as u64
     }
 
     pub(crate) fn add(&mut self, table: &TableMemory) {

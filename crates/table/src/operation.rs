@@ -22,7 +22,7 @@ pub enum Operation {
         /// Its shape.
         schema: TableSchema,
     },
-    /// Removes a table, its rows, and loads into it that are under way.
+    /// Removes a table, its rows, and loads into it that are under way: it must not come back when they finish.
     DropTable {
         /// Its name.
         table: String,
@@ -77,10 +77,10 @@ pub enum Operation {
         /// Rows, or any number.
         max_rows: Option<u64>,
     },
-    /// Begins to gather rows, unseen, that will replace a table's.
+    /// Begins to gather rows, unseen, that will be a table's.
     BeginLoad {
-        /// The table.
-        table: String,
+        /// Shape of the rows. Its indexes are of meaning only when the load makes the table.
+        schema: TableSchema,
         /// A number that the proposer chose; the log index of the operation is a good one.
         load: u64,
     },
@@ -91,7 +91,9 @@ pub enum Operation {
         /// Rows in the layout of `cachesql_types::arrow_schema`.
         batch: RecordBatch,
     },
-    /// Replaces the table's rows by those of the load. When it is refused the old rows stay, and so does the load.
+    /// Replaces the table's rows by those of the load; makes the table when it is not there, so that readers never see it
+    /// empty. Refused when the table has other columns or another key by now. After a refusal the old rows stay, and so does the
+    /// load.
     FinishLoad {
         /// The load.
         load: u64,

@@ -115,8 +115,8 @@ pub enum Refusal {
         /// The number.
         load: u64,
     },
-    /// A batch whose columns are not those of the table.
-    #[error("table {table}: a batch does not have the table's columns: {detail}")]
+    /// A batch or a load whose columns or key are not those of the table.
+    #[error("table {table}: rows do not fit: {detail}")]
     Batch {
         /// The table.
         table: String,

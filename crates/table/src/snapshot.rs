@@ -27,7 +27,7 @@ struct State {
 /// Rows on their way into a table.
 #[derive(Clone)]
 struct Load {
-    table: String,
+    schema: Arc<TableSchema>,
     staged: StagedRows,
 }
 
@@ -68,7 +68,7 @@ impl GroupSnapshot {
 
     /// Loads that are under way: number, table, rows so far.
     pub fn loads(&self) -> impl Iterator<Item = (u64, &str, u64)> {
-        self.0.loads.iter().map(|(number, load)| (*number, load.table.as_str(), load.staged.rows()))
+        self.0.loads.iter().map(|(number, load)| (*number, load.schema.name.as_str(), load.staged.rows()))
     }
 
     /// Applies operations, all or none, in order: each sees what those before it did. The outcome depends on this
@@ -135,7 +135,7 @@ impl State {
                 self.table_mut(table)?.set_retention(retention);
                 0
             }
-            Operation::BeginLoad { table, load } => self.begin_load(table, *load)?,
+            Operation::BeginLoad { schema, load } => self.begin_load(schema, *load)?,
             Operation::LoadRows { load, batch } => {
                 self.load_mut(*load)?.staged.push(batch)?;
                 batch.num_rows() as u64
@@ -159,28 +159,51 @@ impl State {
     fn drop_table(&mut self, name: &str) -> Result<u64, Refusal> {
         let at = self.position(name)?;
         let table = self.tables.remove(at);
-        self.loads.retain(|_, load| load.table != table.schema().name);
+        self.loads.retain(|_, load| load.schema.name != table.schema().name);
         self.definitions = self.index;
         Ok(table.row_count())
     }
 
-    fn begin_load(&mut self, name: &str, load: u64) -> Result<u64, Refusal> {
-        let schema = self.tables[self.position(name)?].schema().clone();
+    fn begin_load(&mut self, schema: &TableSchema, load: u64) -> Result<u64, Refusal> {
+        schema.check()?;
+        let mut schema = schema.clone();
+        if let Some(at) = self.find(&schema.name) {
+            let present = self.tables[at].schema();
+            schema.name.clone_from(&present.name);
+            same_shape(present, &schema)?;
+        }
         if self.loads.contains_key(&load) {
             return Err(Refusal::LoadExists { load });
         }
-        let begun = Load { table: schema.name.clone(), staged: StagedRows::new(schema) };
+        let schema = Arc::new(schema);
+        let begun = Load { staged: StagedRows::new(schema.clone()), schema };
         self.loads.insert(load, Arc::new(begun));
         Ok(0)
     }
 
     fn finish_load(&mut self, number: u64) -> Result<u64, Refusal> {
         let load = self.loads.remove(&number).ok_or(Refusal::UnknownLoad { load: number })?;
-        let Load { table, staged } = Arc::unwrap_or_clone(load);
-        let at = self.position(&table)?;
+        let Load { schema, staged } = Arc::unwrap_or_clone(load);
+        let at = match self.find(&schema.name) {
+            Some(at) => at,
+            None => {
+                self.create_table(&schema)?;
+                self.position(&schema.name)?
+            }
+        };
+        same_shape(self.tables[at].schema(), &schema)?;
         let loaded = self.tables[at].replaced_by(staged)?;
         let rows = loaded.row_count();
         self.tables[at] = Arc::new(loaded);
         Ok(rows)
     }
+}
+
+/// A load's rows fit a table of the same columns and key; indexes may differ.
+fn same_shape(table: &TableSchema, load: &TableSchema) -> Result<(), Refusal> {
+    if table.columns == load.columns && table.key == load.key {
+        return Ok(());
+    }
+    let detail = "the load has other columns or another key than the table".to_owned();
+    Err(Refusal::Batch { table: table.name.clone(), detail })
 }

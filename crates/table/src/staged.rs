@@ -11,7 +11,8 @@ use crate::cell::Cell;
 use crate::check::Checker;
 use crate::refusal::Refusal;
 use crate::rows::build::{Layout, array_of};
-use crate::rows::chunk::Chunk;
+use crate::rows::chunk::{CHUNK_BYTES, Chunk};
+use crate::rows::column::Column;
 
 /// Rows of one table's shape, sealed into chunks as they come.
 #[derive(Clone)]
@@ -69,17 +70,29 @@ impl StagedRows {
         self.rows += batch.num_rows() as u64;
         self.pending.push_back(batch);
         while self.pending_rows >= CHUNK_ROWS {
-            let chunk = self.take_chunk(CHUNK_ROWS);
+            let chunk = self.take_chunk();
             self.chunk_bytes += chunk.bytes();
             self.chunks.push(chunk);
         }
         Ok(())
     }
 
+    /// The rows, a chunk's worth at a time, in the layout of `cachesql_types::arrow_schema`: as `Operation::LoadRows` takes
+    /// them.
+    pub fn batches(&self) -> impl Iterator<Item = RecordBatch> {
+        let schema = Arc::new(cachesql_types::arrow_schema(&self.schema));
+        let sealed = self.chunks.iter().filter_map(move |chunk| {
+            let columns = chunk.columns().iter().map(Column::plain).collect();
+            // Columns were checked against this very schema when they were pushed.
+            RecordBatch::try_new(schema.clone(), columns).ok()
+        });
+        sealed.chain(self.pending.iter().cloned())
+    }
+
     /// All rows as chunks, the last of which may be short.
     pub(crate) fn finish(mut self) -> Vec<Arc<Chunk>> {
-        if self.pending_rows > 0 {
-            let chunk = self.take_chunk(self.pending_rows);
+        while self.pending_rows > 0 {
+            let chunk = self.take_chunk();
             self.chunks.push(chunk);
         }
         self.chunks
@@ -112,22 +125,28 @@ impl StagedRows {
         RecordBatch::try_new(schema, columns).map_err(|e| refuse(e.to_string()))
     }
 
-    /// Copies the first `rows` pending rows into a chunk.
-    fn take_chunk(&mut self, rows: usize) -> Arc<Chunk> {
+    /// Copies the first pending rows into a chunk: as many as one holds, fewer where they are very large.
+    fn take_chunk(&mut self) -> Arc<Chunk> {
         let mut parts: Vec<Vec<ArrayRef>> = vec![Vec::new(); self.types.len()];
-        let mut wanted = rows;
+        let (mut wanted, mut bytes) = (CHUNK_ROWS, 0);
         while wanted > 0 {
             let Some(batch) = self.pending.pop_front() else { break };
             let taken = batch.num_rows().min(wanted);
-            for (parts, column) in parts.iter_mut().zip(batch.columns()) {
-                parts.push(column.slice(0, taken));
+            let part = batch.slice(0, taken);
+            bytes += part.columns().iter().map(|c| c.to_data().get_slice_memory_size().unwrap_or(0)).sum::<usize>();
+            if bytes > CHUNK_BYTES && wanted < CHUNK_ROWS {
+                self.pending.push_front(batch);
+                break;
+            }
+            for (parts, column) in parts.iter_mut().zip(part.columns()) {
+                parts.push(column.clone());
             }
             if taken < batch.num_rows() {
                 self.pending.push_front(batch.slice(taken, batch.num_rows() - taken));
             }
             wanted -= taken;
         }
-        self.pending_rows -= rows - wanted;
+        self.pending_rows -= CHUNK_ROWS - wanted;
         Arc::new(Chunk::seal(&self.types, &parts))
     }
 }

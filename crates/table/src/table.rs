@@ -85,6 +85,11 @@ impl Table {
         self.rows.rows()
     }
 
+    /// Number of rows that are stored, those included that are deleted and not compacted yet.
+    pub fn stored_rows(&self) -> u64 {
+        self.rows.stored_rows()
+    }
+
     /// The row of a primary key, whose values come in the key's order. `None` for a table without primary key too.
     pub fn get(&self, key: &[Value]) -> Option<RowId> {
         self.indexes.first().filter(|i| i.is_primary())?.find(key)

@@ -8,6 +8,9 @@ use cachesql_types::DataType;
 use super::column::Column;
 use super::liveness::{AccessTimes, Deleted};
 
+/// A chunk is sealed before its rows pass this, whatever their number: the ends of texts are 32-bit numbers.
+pub(crate) const CHUNK_BYTES: usize = 1 << 30;
+
 /// The columns of up to `CHUNK_ROWS` rows.
 #[derive(Debug)]
 pub(crate) struct Chunk {

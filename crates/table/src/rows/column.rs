@@ -122,6 +122,17 @@ impl Column {
         }
     }
 
+    /// The column in the layout of `types::arrow_type`, as loads carry it.
+    pub(crate) fn plain(&self) -> ArrayRef {
+        match self {
+            Column::Text(a) | Column::Json(a) => Arc::new(a.clone()),
+            Column::Bytea(a) => Arc::new(a.clone()),
+            Column::Dictionary8(codes, texts) => look_up(texts, codes),
+            Column::Dictionary16(codes, texts) => look_up(texts, codes),
+            _ => self.present(),
+        }
+    }
+
     /// Bytes of the column's buffers and of itself.
     pub(crate) fn bytes(&self) -> usize {
         match self {
@@ -146,9 +157,12 @@ impl Column {
 
 /// Looks each code's text up, as a view.
 fn spread(codes: &dyn Array, texts: &StringArray) -> ArrayRef {
-    let views = StringViewArray::from(texts);
-    // Codes are within the dictionary, so the kernel has no reason to fail.
-    take(&views, codes, None).unwrap_or_else(|_| arrow::array::new_null_array(views.data_type(), codes.len()))
+    look_up(&StringViewArray::from(texts), codes)
+}
+
+fn look_up(texts: &dyn Array, codes: &dyn Array) -> ArrayRef {
+    // Codes are within the dictionary, and a chunk's texts within 2 GiB, so the kernel has no reason to fail.
+    take(texts, codes, None).unwrap_or_else(|_| arrow::array::new_null_array(texts.data_type(), codes.len()))
 }
 
 fn rows_of(parts: &[ArrayRef]) -> usize {

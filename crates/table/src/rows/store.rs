@@ -51,6 +51,12 @@ impl RowStore {
         self.rows
     }
 
+    /// Deleted rows of chunks that are still there as well.
+    pub(crate) fn stored_rows(&self) -> u64 {
+        let sealed: usize = self.chunks.iter().map(|(_, slot)| slot.chunk.rows()).sum();
+        (sealed + self.tail.len()) as u64
+    }
+
     pub(crate) fn row(&self, id: RowId) -> Option<Row<'_>> {
         let (slot, offset) = (id.slot(), id.offset());
         if slot == self.tail.slot {

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use cachesql_types::Value;
 use cachesql_types::limits::CHUNK_ROWS;
 
+use super::chunk::CHUNK_BYTES;
 use super::liveness::{AccessTimes, Deleted};
 
 /// One row of the tail.
@@ -58,7 +59,7 @@ impl Tail {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.length >= CHUNK_ROWS
+        self.length >= CHUNK_ROWS || self.row_bytes >= CHUNK_BYTES
     }
 
     /// Whether so few rows live that they are better appended anew. Not for short tails: they cost little.

@@ -242,7 +242,7 @@ impl<'a> Reader<'a> {
             operation_tag::TRUNCATE => Operation::Truncate { table: self.name()? },
             operation_tag::COMPACT => Operation::Compact { table: self.name()? },
             operation_tag::SET_RETENTION => self.retention()?,
-            operation_tag::BEGIN_LOAD => Operation::BeginLoad { table: self.name()?, load: self.number()? },
+            operation_tag::BEGIN_LOAD => Operation::BeginLoad { load: self.number()?, schema: self.schema()? },
             operation_tag::LOAD_ROWS => Operation::LoadRows { load: self.number()?, batch: batch::read(self)? },
             operation_tag::FINISH_LOAD => Operation::FinishLoad { load: self.number()? },
             operation_tag::ABANDON_LOAD => Operation::AbandonLoad { load: self.number()? },

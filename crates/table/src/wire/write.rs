@@ -164,9 +164,9 @@ pub(super) fn operation(out: &mut Vec<u8>, operation: &Operation) {
             out.push(flags);
             ttl_ms.iter().chain(max_rows).for_each(|n| number(out, *n));
         }
-        Operation::BeginLoad { table, load } => {
-            tagged(out, operation_tag::BEGIN_LOAD, table);
-            number(out, *load);
+        Operation::BeginLoad { schema: shape, load } => {
+            numbered(out, operation_tag::BEGIN_LOAD, *load);
+            schema(out, shape);
         }
         Operation::LoadRows { load, batch: rows } => {
             numbered(out, operation_tag::LOAD_ROWS, *load);

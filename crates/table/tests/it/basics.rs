@@ -99,3 +99,98 @@ fn a_log_index_that_does_not_grow_stops_the_member() {
     let snapshot = people();
     assert!(matches!(snapshot.apply(snapshot.index(), &[]), Err(ApplyError::Fenced(_))));
 }
+
+fn load_of(rows: &[Vec<Value>], load: u64) -> Vec<Operation> {
+    let batch = crate::arrays::batch_of(&schema(), rows);
+    vec![Operation::BeginLoad { schema: schema(), load }, Operation::LoadRows { load, batch }]
+}
+
+#[test]
+fn a_load_makes_its_table_when_it_is_complete() {
+    let begun = apply(&GroupSnapshot::empty(), &load_of(&[person(1, "Ann", 1)], 5)).expect("begin");
+    assert!(begun.table("people").is_none(), "readers never see it empty");
+    assert_eq!(begun.loads().collect::<Vec<_>>(), [(5, "people", 1)]);
+    assert!(begun.memory().staged_bytes > 0);
+    let finished = apply(&begun, &[Operation::FinishLoad { load: 5 }]).expect("finish");
+    assert_eq!(ids(&finished, 1, &IndexRange::equal(&[Value::text("Ann")])), [1]);
+    assert_eq!(finished.definitions(), finished.index());
+    assert_eq!(finished.memory().staged_bytes, 0);
+    let unknown = apply(&finished, &[Operation::FinishLoad { load: 5 }]).err();
+    assert_eq!(unknown, Some(ApplyError::Refused(Refusal::UnknownLoad { load: 5 })));
+}
+
+#[test]
+fn a_load_that_is_refused_leaves_the_old_rows() {
+    let begun = apply(&people(), &load_of(&[person(7, "Gus", 1), person(7, "Gus", 2)], 5)).expect("begin");
+    let refused = apply(&begun, &[Operation::FinishLoad { load: 5 }]).err().expect("two rows of key 7");
+    assert!(matches!(refused, ApplyError::Refused(Refusal::DuplicateKey { ref key, .. }) if key == "7"), "{refused}");
+    assert_eq!(ids(&begun, 0, &IndexRange::all()), [1, 2, 3]);
+    let mut other = schema();
+    other.columns[1].data_type = DataType::Json;
+    let refused = apply(&begun, &[Operation::BeginLoad { schema: other, load: 6 }]).err();
+    assert!(matches!(refused, Some(ApplyError::Refused(Refusal::Batch { .. }))));
+    let dropped = apply(&begun, &[Operation::DropTable { table: "people".into() }]).expect("drop");
+    assert_eq!(dropped.loads().count(), 0, "a dropped table does not come back");
+}
+
+#[test]
+fn rows_that_do_not_fit_are_refused_by_name() {
+    let refusal = |row: Vec<Value>| match apply(&people(), &[put(vec![row], PutMode::Insert)]).err() {
+        Some(ApplyError::Refused(refusal)) => refusal.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refusal(vec![Value::BigInt(9)]), "table people: a row has 1 values, the table 3 columns");
+    let null_key = vec![Value::Null, Value::Null, Value::Null];
+    assert_eq!(refusal(null_key), "table people: column id must not be NULL");
+    let wrong = vec![Value::BigInt(9), Value::text("x"), Value::text("seven")];
+    assert_eq!(refusal(wrong), "table people: column badge of type INTEGER cannot hold seven");
+    assert_eq!(
+        refusal(person(3, "Cid", 99)),
+        "table people: there is already a row with id = 3 (index id)",
+        "the key is named"
+    );
+    let unknown = Operation::Truncate { table: "nobody".into() };
+    assert_eq!(apply(&people(), &[unknown]).err().expect("refused").to_string(), "table nobody does not exist");
+}
+
+#[test]
+fn rows_that_were_not_used_expire() {
+    let retention = |ttl_ms, max_rows| Operation::SetRetention { table: "people".into(), ttl_ms, max_rows };
+    let key = |id| RowKey::Columns(vec![Value::BigInt(id)]);
+    let snapshot = apply(&people(), &[retention(Some(100), Some(2))]).expect("set");
+    let table = snapshot.table("people").expect("there");
+    assert_eq!(table.expired(1_000), [], "a new row is dated by the first sweep");
+    assert_eq!(table.expired(1_099), []);
+    table.touch(table.get(&[Value::BigInt(2)]).expect("Bob"), 1_090);
+    assert_eq!(table.expired(1_100), [key(1), key(3)]);
+    assert_eq!(table.over_limit(1_100), [key(1)], "the earliest of those unused longest");
+    // A write is a use; so is a read through an earlier snapshot.
+    let written = apply(&snapshot, &[put(vec![person(1, "Ann", 11)], PutMode::Upsert)]).expect("upsert");
+    let after = written.table("people").expect("there");
+    assert_eq!(after.over_limit(1_150), [key(3)]);
+    table.touch(table.get(&[Value::BigInt(3)]).expect("Ann"), 1_160);
+    assert_eq!(after.over_limit(1_170), [key(2)]);
+    assert_eq!(after.expired(1_195), [key(2)]);
+    let off = apply(&written, &[retention(None, None)]).expect("set");
+    let table = off.table("people").expect("there");
+    assert_eq!((table.expired(9_999), table.over_limit(9_999)), (vec![], vec![]));
+    assert_eq!(table.memory().access_bytes, 0);
+}
+
+#[test]
+fn a_table_without_key_numbers_its_rows() {
+    let keyless = TableSchema { key: vec![], indexes: vec![], ..schema() };
+    let create = Operation::CreateTable { schema: keyless };
+    let rows = vec![person(1, "Ann", 1), person(1, "Ann", 1)];
+    let snapshot = apply(&GroupSnapshot::empty(), &[create, put(rows, PutMode::Upsert)]).expect("twice the same");
+    let table = snapshot.table("people").expect("there");
+    assert_eq!(
+        table.rows().filter_map(|id| table.row_key(id)).collect::<Vec<_>>(),
+        [RowKey::Number(0), RowKey::Number(1)]
+    );
+    let delete = |keys| Operation::Delete { table: "people".into(), keys };
+    let after = apply(&snapshot, &[delete(vec![RowKey::Number(0), RowKey::Number(9)])]).expect("delete");
+    assert_eq!(after.table("people").expect("there").row_count(), 1);
+    let wrong = apply(&snapshot, &[delete(vec![RowKey::Columns(vec![Value::BigInt(1)])])]).err();
+    assert!(matches!(wrong, Some(ApplyError::Refused(Refusal::KeyShape { .. }))));
+}

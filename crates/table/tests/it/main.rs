@@ -1,4 +1,7 @@
 //! What writers and readers of tables can count on.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod arrays;
 mod basics;
+mod model;
+mod random;
