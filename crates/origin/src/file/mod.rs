@@ -1,8 +1,10 @@
 //! Rows from files: CSV, NDJSON and Arrow. Read on a thread that may block.
 
+mod arrow;
 mod csv;
 mod csv_reader;
 mod infer;
+mod ndjson;
 
 use std::fs::File;
 use std::io::BufReader;
@@ -64,7 +66,8 @@ pub(crate) async fn describe(query: &TableQuery, source: &FileSource) -> Result<
         let file = TableFile { table: query.table.clone(), path: source.path.clone() };
         match &source.format {
             FileFormat::Csv(options) => csv::describe(&file, options, &query.types),
-            FileFormat::Ndjson | FileFormat::Arrow => Err(file.fault(None, "this format is not read")),
+            FileFormat::Ndjson => ndjson::describe(&file, &query.types),
+            FileFormat::Arrow => arrow::describe(&file, &query.types),
         }
     };
     let died = |error: tokio::task::JoinError| OriginError::Broken { table, reason: error.to_string() };
@@ -86,7 +89,8 @@ pub(crate) async fn load(
         || {},
         move |sender| match &source.format {
             FileFormat::Csv(options) => csv::load(&file, options, &columns, sender),
-            FileFormat::Ndjson | FileFormat::Arrow => Err(file.fault(None, "this format is not read")),
+            FileFormat::Ndjson => ndjson::load(&file, &columns, sender),
+            FileFormat::Arrow => arrow::load(&file, &columns, sender),
         },
     );
     Ok(stream)
