@@ -100,7 +100,7 @@ pub(crate) fn batch_of(
                 column: column.name.clone(),
                 value: "NULL".to_owned(),
                 data_type: column.data_type,
-                place: row_place(rows_before, row),
+                place: row_place(rows_before, row).into(),
                 reason: "the column may not hold NULL".to_owned(),
             });
         }
@@ -121,7 +121,7 @@ pub(crate) fn value_error(table: &str, column: &Column, value: &str, place: Stri
         column: column.name.clone(),
         value: shown(value),
         data_type: column.data_type,
-        place,
+        place: place.into(),
         reason: reason.to_owned(),
     }
 }
@@ -172,4 +172,44 @@ pub(crate) fn check_names<'a>(table: &str, names: impl Iterator<Item = &'a str> 
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::Values;
+
+    #[test]
+    fn a_text_that_is_not_utf8_is_named_with_its_row() {
+        let column = |name: &str| Column { name: name.into(), data_type: DataType::Text, nullable: true };
+        let mut batch = BatchBuilder::new("t", &[column("a"), column("b")]);
+        for text in ["汉".as_bytes(), b"a\xffb"] {
+            for builder in &mut batch.builders {
+                if let Values::Text(values) = &mut builder.values {
+                    values.push(text);
+                    builder.mark_value();
+                }
+            }
+            batch.end_row(2);
+        }
+        let error = batch.take().expect_err("must be refused").to_string();
+        assert!(error.contains("column a") && error.contains("row 2") && error.contains("UTF-8"), "{error}");
+    }
+
+    #[test]
+    fn a_character_split_over_two_values_is_refused() {
+        let column = Column { name: "a".into(), data_type: DataType::Text, nullable: true };
+        let mut batch = BatchBuilder::new("t", &[column]);
+        for half in [b"\xe6".as_slice(), b"\xb1\x89"] {
+            for builder in &mut batch.builders {
+                if let Values::Text(values) = &mut builder.values {
+                    values.push(half);
+                    builder.mark_value();
+                }
+            }
+            batch.end_row(2);
+        }
+        let error = batch.take().expect_err("must be refused").to_string();
+        assert!(error.contains("row 1"), "{error}");
+    }
 }

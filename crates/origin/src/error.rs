@@ -97,7 +97,7 @@ pub enum OriginError {
         /// The column's type.
         data_type: DataType,
         /// Where: `row 17`, or `people.csv line 18`.
-        place: String,
+        place: Box<str>,
         /// Why not.
         reason: String,
     },

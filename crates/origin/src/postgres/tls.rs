@@ -166,6 +166,8 @@ where
     type Error = TlsError;
 
     fn make_tls_connect(&mut self, host: &str) -> Result<Connector, TlsError> {
+        // A unix socket has no host name, and no TLS: the connector made for it is never used.
+        let host = if host.is_empty() { "localhost" } else { host };
         let name =
             ServerName::try_from(host.to_owned()).map_err(|error| TlsError::Other(OtherError(Arc::new(error))))?;
         Ok(Connector { connector: TlsConnector::from(self.config.clone()), name })
