@@ -24,40 +24,47 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A URL with its secrets replaced, for messages about URLs that could not even be read: whatever stands before an `@` and
-/// behind a `:`, and the value of every parameter whose name speaks of a secret.
+/// A URL with its secrets replaced, for messages about URLs that could not even be read: whatever stands between the user's
+/// name and the last `@`, and the value of every parameter whose name speaks of a secret. Where it is in doubt what is what,
+/// more is replaced.
 pub(crate) fn scrubbed(url: &str) -> String {
-    let (address, query) = match url.split_once('?') {
-        Some((address, query)) => (address, Some(query)),
-        None => (url, None),
+    const SHOWN_CHARACTERS: usize = 300;
+    // The last @: a password that should have been percent-encoded may hold others.
+    let (mut shown, rest) = match url.rsplit_once('@') {
+        Some((user, rest)) => (format!("{}@", scrubbed_user(user)), rest),
+        None => (String::new(), url),
     };
-    let mut shown = scrubbed_address(address);
-    if let Some(query) = query {
-        shown.push('?');
-        let parts: Vec<String> = query.split(['&', ';']).map(scrubbed_parameter).collect();
-        shown.push_str(&parts.join("&"));
+    // Parameters stand behind a question mark with & between them, or (SQL Server) behind semicolons.
+    let (address, parameters) = rest.split_at(rest.find(['?', ';']).map_or(rest.len(), |at| at + 1));
+    shown.push_str(address);
+    let separator = if address.ends_with(';') { ';' } else { '&' };
+    for parameter in parameters.split_inclusive(separator) {
+        shown.push_str(&scrubbed_parameter(parameter, separator));
     }
-    shown.chars().take(300).collect()
+    shown.chars().take(SHOWN_CHARACTERS).collect()
 }
 
-fn scrubbed_address(address: &str) -> String {
-    // The last @ ends the user part: a password that should have been percent-encoded may hold others.
-    let Some((user_part, host_part)) = address.rsplit_once('@') else { return address.to_owned() };
-    let (scheme, user) = match user_part.find("//") {
-        Some(at) => user_part.split_at(at + 2),
-        None => ("", user_part),
-    };
-    match user.split_once([':', '/']) {
-        Some((name, _)) => format!("{scheme}{name}:***@{host_part}"),
-        None => format!("{scheme}{user}@{host_part}"),
+fn scrubbed_user(user: &str) -> String {
+    let scheme_end = user.find("://").map(|at| at + 3);
+    let (scheme, user) = user.split_at(scheme_end.unwrap_or(0));
+    if scheme.is_empty() || scheme.contains(['@', '?']) {
+        return "***".to_owned();
+    }
+    match user.find([':', '/', '?', '&', '@']) {
+        Some(at) => format!("{scheme}{}:***", user.get(..at).unwrap_or_default()),
+        None => format!("{scheme}{user}"),
     }
 }
 
-fn scrubbed_parameter(parameter: &str) -> String {
-    let Some((name, _)) = parameter.split_once('=') else { return parameter.to_owned() };
+/// One `name=value`, with the separator that follows it.
+fn scrubbed_parameter(parameter: &str, separator: char) -> String {
+    let Some((name, value)) = parameter.split_once('=') else { return parameter.to_owned() };
     let lower = name.to_ascii_lowercase();
-    let secret = ["pass", "pwd", "secret", "token", "key"].iter().any(|word| lower.contains(word));
-    if secret { format!("{name}=***") } else { parameter.to_owned() }
+    if !["pass", "pwd", "secret", "token", "key"].iter().any(|word| lower.contains(word)) {
+        return parameter.to_owned();
+    }
+    let end = if value.ends_with(separator) { separator.to_string() } else { String::new() };
+    format!("{name}=***{end}")
 }
 
 #[cfg(test)]
@@ -76,7 +83,11 @@ mod tests {
             ("postgres://u:hun@ter2@db/hr", "postgres://u:***@db/hr"),
             ("postgres://u@db/hr?sslpassword=hunter2&x=1", "postgres://u@db/hr?sslpassword=***&x=1"),
             ("jdbc:postgresql://db/hr?user=u&password=hunter2", "jdbc:postgresql://db/hr?user=u&password=***"),
-            ("jdbc:oracle:thin:scott/hunter2@db:1521", "jdbc:***@db:1521"),
+            ("jdbc:oracle:thin:scott/hunter2@db:1521", "***@db:1521"),
+            ("u:hunter2@db", "***@db"),
+            ("postgres://db/hr?password=hun?t;er2&x=1", "postgres://db/hr?password=***&x=1"),
+            ("postgres://u:hun?ter2@db/hr", "postgres://u:***@db/hr"),
+            ("jdbc:sqlserver://db;password=hunter2;x=1", "jdbc:sqlserver://db;password=***;x=1"),
             ("sqlite:a.db", "sqlite:a.db"),
         ];
         for (url, shown) in cases {

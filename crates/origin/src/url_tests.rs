@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::postgres::{Host, HostPort, TlsMode};
+use proptest::prelude::*;
 
 fn postgres(url: &str) -> PostgresUrl {
     match OriginUrl::parse(url).unwrap().kind {
@@ -109,4 +110,20 @@ fn broken_urls_are_refused_without_their_secrets() {
     }
     let url = OriginUrl::parse("postgres://u:hunter2@db/x?password=hunter2").unwrap();
     assert!(!format!("{url} {url:?}").contains("hunter2"));
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused_without_its_secret(
+        head in "(postgres://|jdbc:postgresql:|jdbc:postgresql://|sqlite:|file:|mysql://|x:|)",
+        user in "[a:%/@]{0,6}",
+        tail in "[a:%/@?=&,\\[\\]汉]{0,30}",
+    ) {
+        let url = format!("{head}{user}:hunter2@{tail}");
+        let shown = match OriginUrl::parse(&url) {
+            Ok(parsed) => format!("{parsed} {parsed:?}"),
+            Err(error) => format!("{error} {error:?}"),
+        };
+        prop_assert!(!shown.contains("hunter2"), "{} shows {}", url, shown);
+    }
 }

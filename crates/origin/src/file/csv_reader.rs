@@ -213,6 +213,7 @@ fn step<'c>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     type Outcome = Result<Vec<Vec<(String, bool)>>, (u64, &'static str)>;
 
@@ -285,5 +286,42 @@ mod tests {
         assert_eq!(read("a\n\"b\nc\"d").map_err(|e| e.0), Err(3));
         assert_eq!(read("a\rb\n").map_err(|e| e.0), Err(1));
         assert_eq!(read("a\n\nb\r").map_err(|e| e.0), Err(3));
+    }
+
+    proptest! {
+        #[test]
+        fn fields_survive_their_file(
+            records in proptest::collection::vec(
+                proptest::collection::vec(("[a\"汉,\r\n ]{0,6}", proptest::bool::ANY), 2..5),
+                0..6,
+            ),
+            crlf: bool,
+        ) {
+            let mut text = String::new();
+            for record in &records {
+                for (at, (field, quote)) in record.iter().enumerate() {
+                    if at > 0 {
+                        text.push(',');
+                    }
+                    if *quote || field.contains(['"', ',', '\r', '\n']) {
+                        text.push_str(&format!("\"{}\"", field.replace('"', "\"\"")));
+                    } else {
+                        text.push_str(field);
+                    }
+                }
+                text.push_str(if crlf { "\r\n" } else { "\n" });
+            }
+            let quoted = |(field, quote): (String, bool)| {
+                let quote = quote || field.contains(['"', ',', '\r', '\n']);
+                (field, quote)
+            };
+            let expected = records.into_iter().map(|r| r.into_iter().map(quoted).collect()).collect();
+            prop_assert_eq!(read(&text), Ok(expected));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "[a\"\r\n,汉]{0,40}") {
+            let _ = read(&text);
+        }
     }
 }

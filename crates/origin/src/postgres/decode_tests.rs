@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use cachesql_types::DataType;
+use cachesql_types::{DataType, Decimal};
+use proptest::prelude::*;
 
 fn copy_of(rows: &[&[Option<&[u8]>]]) -> Vec<u8> {
     let mut out = SIGNATURE.to_vec();
@@ -82,4 +83,50 @@ fn values_of_a_wrong_length_are_refused() {
     }
     let mut json = ColumnBuilder::new(DataType::Json);
     assert_eq!(decode(&mut json, true, b"\x02{}"), Err(Fault::Malformed));
+}
+
+/// A number as `numeric_send` writes it: groups of four digits around the point, without zero groups at either end.
+fn numeric_sent(value: Decimal) -> Vec<u8> {
+    let text = value.to_string();
+    let unsigned = text.trim_start_matches('-');
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let whole = format!("{}{whole}", "0".repeat((4 - whole.len() % 4) % 4));
+    let fraction = format!("{fraction}{}", "0".repeat((4 - fraction.len() % 4) % 4));
+    let digits = format!("{whole}{fraction}");
+    let mut weight = i16::try_from(whole.len() / 4).unwrap() - 1;
+    let mut groups: Vec<u16> = (0..digits.len() / 4).map(|i| digits[i * 4..i * 4 + 4].parse().unwrap()).collect();
+    while groups.last() == Some(&0) {
+        groups.pop();
+    }
+    while groups.first() == Some(&0) {
+        groups.remove(0);
+        weight -= 1;
+    }
+    let sign: u16 = if value.unscaled < 0 { 0x4000 } else { 0 };
+    let mut out = u16::try_from(groups.len()).unwrap().to_be_bytes().to_vec();
+    out.extend_from_slice(&weight.to_be_bytes());
+    out.extend_from_slice(&sign.to_be_bytes());
+    out.extend_from_slice(&u16::from(value.scale).to_be_bytes());
+    groups.iter().for_each(|group| out.extend_from_slice(&group.to_be_bytes()));
+    out
+}
+
+proptest! {
+    #[test]
+    fn any_decimal_survives(unscaled in -(10_i128.pow(38) - 1)..10_i128.pow(38), shift in 0_u32..38, scale in 0_u8..=38) {
+        let value = Decimal { unscaled: unscaled / 10_i128.pow(shift), scale };
+        prop_assert_eq!(numeric::decode(&numeric_sent(value), 38, scale), Ok(value.unscaled));
+        // With another scale: the same number, or refused where `Decimal` says that it is not exact either.
+        for other in [0, 10, 38] {
+            let expected = value.rescale(other).map(|d| d.unscaled);
+            prop_assert_eq!(numeric::decode(&numeric_sent(value), 38, other).ok(), expected);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80), cut in 1_usize..20, columns in 1_usize..4) {
+        let _ = numeric::decode(&bytes, 38, 10);
+        let _ = read(&bytes, cut, columns);
+        let _ = read(&[copy_of(&[]).get(..19).unwrap(), bytes.as_slice()].concat(), cut, columns);
+    }
 }

@@ -179,6 +179,7 @@ fn dollar_tag<'a>(before: &str, rest: &'a str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn question_marks_are_numbered_outside_of_literals() {
@@ -209,5 +210,14 @@ mod tests {
         assert!(!fits_copy("SELECT ';'"));
         assert!(!fits_copy("SHOW server_version"));
         assert!(!fits_copy("/* hint */ SELECT 1"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_split_into_itself(sql in "[a'\"$?E\\\\/*\n;汉1-]{0,40}") {
+            let joined: String = pieces(&sql).iter().map(|piece| piece.text).collect();
+            prop_assert_eq!(&joined, &sql);
+            let _ = numbered(&sql, 1);
+        }
     }
 }

@@ -44,6 +44,8 @@ pub(crate) fn wire_type(column: &Type, modifier: i32) -> Result<WireType, &'stat
         Type::UUID => DataType::Uuid,
         Type::JSON => DataType::Json,
         Type::JSONB => return Ok(WireType { data_type: DataType::Json, jsonb: true }),
+        // An extension's type without a fixed OID; it is text that compares without case, and is sent as text.
+        _ if column.name() == "citext" && *column.kind() == Kind::Simple => DataType::Text,
         Type::MONEY => return Err("cast it in the query: (column)::numeric(19,2)"),
         Type::OID | Type::XID | Type::CID => return Err("cast it in the query: (column)::bigint"),
         Type::TIMETZ => return Err("cast it in the query: (column)::time, or ::text to keep the zone"),

@@ -153,6 +153,8 @@ async fn texts_are_exact() {
     let uuids = ["'00000000-0000-0000-0000-000000000000'", "'ffffffff-ffff-ffff-ffff-ffffffffffff'"];
     agrees(&server, &db, "uuid", "UUID", &uuids).await;
     server.execute(&db, "CREATE TYPE mood AS ENUM ('sad', 'very ''happy''', '喜'); CREATE DOMAIN cents AS numeric(10,2) CHECK (VALUE >= 0); CREATE DOMAIN code AS varchar(3)");
+    server.execute(&db, "CREATE EXTENSION citext");
+    agrees(&server, &db, "citext", "TEXT", &["'Ab'", "''"]).await;
     agrees(&server, &db, "mood", "TEXT", &["'sad'", "'very ''happy'''", "'喜'"]).await;
     agrees(&server, &db, "cents", "DECIMAL(10,2)", &["0.01", "7"]).await;
     agrees(&server, &db, "code", "TEXT", &["'abc'"]).await;
