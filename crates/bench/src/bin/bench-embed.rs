@@ -1,0 +1,124 @@
+//! `bench-embed memory|table|map ROWS`: `kca2` inside a process. Prints `name value` lines.
+//!
+//! - `memory`: bytes that the rows and three indexes take, as accounted and as the kernel sees it, beside the bare values;
+//! - `table`: gets by key from a table's snapshot, every value of the row taken out;
+//! - `map`: the same from a hash map, the row cloned.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use cachesql_bench::{kca2, process};
+use cachesql_table::{GroupSnapshot, Operation};
+use cachesql_types::limits::LOAD_BATCH_ROWS;
+use cachesql_types::{LogIndex, Value};
+use hashbrown::HashMap;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// How long gets are counted, after as long a warm-up.
+const MEASURED: Duration = Duration::from_secs(2);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let rows = arguments.get(1).and_then(|rows| rows.parse::<u64>().ok()).unwrap_or(0);
+    let outcome = match arguments.first().map(String::as_str) {
+        Some("memory") if rows > 0 => memory(rows),
+        Some("table") if rows > 0 => table(rows),
+        Some("map") if rows > 0 => map(rows),
+        _ => {
+            eprintln!("usage: bench-embed memory|table|map ROWS");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench-embed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn memory(rows: u64) -> Outcome<()> {
+    let before = process::resident_bytes();
+    let snapshot = load(rows)?;
+    let after = process::resident_bytes();
+    let used = snapshot.memory();
+    let raw: usize = (1..=rows).map(|key| kca2::row(key).raw_bytes()).sum();
+    println!("rows_bytes {}\nindex_bytes {}", used.rows_bytes, used.index_bytes);
+    println!("counted_bytes {}\nresident_bytes {}\nraw_bytes {raw}", used.total(), after.saturating_sub(before));
+    Ok(())
+}
+
+fn table(rows: u64) -> Outcome<()> {
+    let snapshot = load(rows)?;
+    let columns = kca2::COLUMNS.len();
+    measure(rows, |key| {
+        let table = snapshot.table("kca2")?;
+        let row = table.row(table.get(&[Value::BigInt(key)])?)?;
+        Some((0..columns).map(|column| row.value(column)).collect::<Vec<Value>>())
+    })
+}
+
+fn map(rows: u64) -> Outcome<()> {
+    let map: HashMap<i64, kca2::Row> = (1..=rows).map(|key| (key as i64, kca2::row(key))).collect();
+    measure(rows, |key| map.get(&key).cloned())
+}
+
+/// The table, loaded as a node does it.
+fn load(rows: u64) -> Outcome<GroupSnapshot> {
+    let mut index = 0;
+    let mut snapshot = GroupSnapshot::empty();
+    let mut apply = |operation: Operation| -> Outcome<GroupSnapshot> {
+        index += 1;
+        snapshot = snapshot.apply(LogIndex(index), &[operation])?.0;
+        Ok(snapshot.clone())
+    };
+    apply(Operation::CreateTable { schema: kca2::schema() })?;
+    apply(Operation::BeginLoad { table: "kca2".to_owned(), load: 1 })?;
+    let step = LOAD_BATCH_ROWS as u64;
+    for first in (1..=rows).step_by(LOAD_BATCH_ROWS) {
+        let count = step.min(rows - first + 1);
+        apply(Operation::LoadRows { load: 1, batch: kca2::batch(first, count)? })?;
+    }
+    apply(Operation::FinishLoad { load: 1 })
+}
+
+/// Counts gets of random keys, and prints how many there were in a second.
+fn measure<T>(rows: u64, get: impl Fn(i64) -> Option<T>) -> Outcome<()> {
+    const KEYS: usize = 1 << 20;
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut keys = Vec::with_capacity(KEYS);
+    for _ in 0..KEYS {
+        // xorshift64 (Marsaglia: Xorshift RNGs, 2003).
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        keys.push((state % rows) as i64 + 1);
+    }
+    let mut rate = 0.0;
+    // The first pass warms up.
+    for _ in 0..2 {
+        let started = Instant::now();
+        let mut done = 0_u64;
+        for some in keys.chunks(KEYS / 64).cycle() {
+            for key in some {
+                if black_box(get(black_box(*key))).is_none() {
+                    return Err(format!("key {key} is not there").into());
+                }
+            }
+            done += some.len() as u64;
+            if started.elapsed() > MEASURED {
+                break;
+            }
+        }
+        rate = done as f64 / started.elapsed().as_secs_f64();
+    }
+    println!("gets_per_second {rate}");
+    Ok(())
+}
