@@ -79,8 +79,7 @@ fn load(rows: u64) -> Outcome<GroupSnapshot> {
         snapshot = snapshot.apply(LogIndex(index), &[operation])?.0;
         Ok(snapshot.clone())
     };
-    apply(Operation::CreateTable { schema: kca2::schema() })?;
-    apply(Operation::BeginLoad { table: "kca2".to_owned(), load: 1 })?;
+    apply(Operation::BeginLoad { load: 1, schema: kca2::schema() })?;
     let step = LOAD_BATCH_ROWS as u64;
     for first in (1..=rows).step_by(LOAD_BATCH_ROWS) {
         let count = step.min(rows - first + 1);
