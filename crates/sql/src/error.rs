@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use cachesql_table::Refusal;
 use cachesql_types::{DataType, ValueError};
 
 /// Why a statement is refused or fails.
@@ -223,5 +224,26 @@ fn value_sqlstate(error: &ValueError) -> &'static str {
         ValueError::Syntax { .. } => "22P02",
         ValueError::Range { .. } => "22003",
         ValueError::Type { .. } => "42804",
+    }
+}
+
+impl SqlError {
+    /// The error that a refusal of the tables is to the statement that caused it.
+    pub fn of_refusal(refusal: &Refusal) -> SqlError {
+        let other = |sqlstate| SqlError::Refused { sqlstate, message: refusal.to_string() };
+        match refusal {
+            Refusal::UnknownTable { table } => SqlError::UnknownTable { table: table.clone() },
+            Refusal::TableExists { table } => SqlError::TableExists { table: table.clone() },
+            Refusal::UnknownIndex { index, .. } => SqlError::UnknownIndex { index: index.clone() },
+            Refusal::IndexExists { index, .. } => SqlError::IndexExists { index: index.clone() },
+            Refusal::NotNull { table, column } => SqlError::NotNull { table: table.clone(), column: column.clone() },
+            Refusal::DuplicateKey { table, columns, key, .. } => {
+                SqlError::DuplicateKey { table: table.clone(), key: format!("{columns} = {key}") }
+            }
+            Refusal::Schema(error) => SqlError::Definition(error.to_string()),
+            Refusal::Type { .. } => other("22003"),
+            Refusal::TooManyRows { .. } => other("54000"),
+            _ => other("XX000"),
+        }
     }
 }

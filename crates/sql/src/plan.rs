@@ -214,3 +214,77 @@ pub enum OnConflict {
         columns: Vec<usize>,
     },
 }
+
+impl Comparison {
+    /// The comparison with its sides exchanged.
+    pub fn flipped(self) -> Comparison {
+        match self {
+            Comparison::Equal | Comparison::NotEqual => self,
+            Comparison::Less => Comparison::Greater,
+            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+            Comparison::Greater => Comparison::Less,
+            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+        }
+    }
+
+    /// As SQL writes it.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Comparison::Equal => "=",
+            Comparison::NotEqual => "<>",
+            Comparison::Less => "<",
+            Comparison::LessOrEqual => "<=",
+            Comparison::Greater => ">",
+            Comparison::GreaterOrEqual => ">=",
+        }
+    }
+
+    /// Whether it holds between two values that compare so.
+    pub fn holds(self, ordering: std::cmp::Ordering) -> bool {
+        match self {
+            Comparison::Equal => ordering.is_eq(),
+            Comparison::NotEqual => ordering.is_ne(),
+            Comparison::Less => ordering.is_lt(),
+            Comparison::LessOrEqual => ordering.is_le(),
+            Comparison::Greater => ordering.is_gt(),
+            Comparison::GreaterOrEqual => ordering.is_ge(),
+        }
+    }
+}
+
+/// A read of several tables, each row of one joined with rows of the others by equality of columns.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct JoinSelect {
+    /// The tables, as FROM names them.
+    pub(crate) tables: Vec<JoinTable>,
+    /// What must be equal between them.
+    pub(crate) equalities: Vec<JoinEquality>,
+    /// What each row of the answer holds: position of the table, and the column in it.
+    pub(crate) columns: Vec<(usize, Projection)>,
+    /// Order of the answer.
+    pub(crate) order: Vec<(usize, OrderBy)>,
+    /// Most rows to answer.
+    pub(crate) limit: Option<Amount>,
+    /// Rows to leave out at the front.
+    pub(crate) offset: Option<Amount>,
+    /// Answer the number of rows.
+    pub(crate) count: bool,
+}
+
+/// One table of a join.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct JoinTable {
+    /// Its name.
+    pub(crate) table: String,
+    /// Which of its rows.
+    pub(crate) filter: Option<Filter>,
+}
+
+/// Two columns that must be equal: position of the table, position of the column in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct JoinEquality {
+    /// One of them.
+    pub(crate) left: (usize, usize),
+    /// The other, of another table.
+    pub(crate) right: (usize, usize),
+}

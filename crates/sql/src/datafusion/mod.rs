@@ -1,0 +1,18 @@
+//! DataFusion's path: everything that the direct path does not answer, over the same snapshot.
+
+mod errors;
+mod functions;
+mod names;
+mod plan;
+mod provider;
+mod scalar;
+mod scan;
+mod semantics;
+mod session;
+mod stream;
+
+pub(crate) use plan::PlannedQuery;
+pub(crate) use provider::ROW_ID_COLUMN;
+pub(crate) use scalar::array_of;
+pub(crate) use session::Session;
+pub use stream::RowStream;

@@ -1,0 +1,258 @@
+//! Where DataFusion's reading of an expression is not PostgreSQL's, it is put right here, before types are coerced.
+//!
+//! A quoted literal has no type of its own: it is read as what it stands beside, or as what it is cast to. Texts do not
+//! compare with numbers. Floats compare with other numbers as doubles. Integer arithmetic fails rather than wraps.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType as ArrowType, FieldRef};
+use cachesql_types::{DataType, Value};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::expr::{InList, Placeholder};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, cast};
+use sqlparser::ast::{self, BinaryOperator};
+
+use super::functions::{Arithmetic, text_to_uuid, uuid_to_text};
+use super::scalar::{plan_field, scalar_of, sql_type};
+use crate::error::SqlError;
+
+/// Plans operators as PostgreSQL does.
+#[derive(Debug)]
+pub(crate) struct PostgresOperators;
+
+impl ExprPlanner for PostgresOperators {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let RawBinaryExpr { op, left, right } = expr;
+        let (left, right) = (typed_by(left, &right, schema), right);
+        let (right, left) = (typed_by(right, &left, schema), left);
+        if let Some(operator) = comparison(&op) {
+            let (left, right) = comparable_sides(left, operator, right, schema)?;
+            let compared = BinaryExpr::new(Box::new(left), operator, Box::new(right));
+            return Ok(PlannerResult::Planned(Expr::BinaryExpr(compared)));
+        }
+        if let Some(operation) = arithmetic(&op)
+            && let Some(planned) = checked(operation, &left, &right, schema)?
+        {
+            return Ok(PlannerResult::Planned(planned));
+        }
+        Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
+    }
+}
+
+/// Knows types by the names that tables know them by.
+#[derive(Debug)]
+pub(crate) struct TableTypes;
+
+impl TypePlanner for TableTypes {
+    fn plan_type_field(&self, sql_type: &ast::DataType) -> Result<Option<FieldRef>> {
+        Ok(DataType::parse(&sql_type.to_string()).map(|data_type| plan_field("", data_type)))
+    }
+}
+
+fn comparison(op: &BinaryOperator) -> Option<Operator> {
+    Some(match op {
+        BinaryOperator::Eq => Operator::Eq,
+        BinaryOperator::NotEq => Operator::NotEq,
+        BinaryOperator::Lt => Operator::Lt,
+        BinaryOperator::LtEq => Operator::LtEq,
+        BinaryOperator::Gt => Operator::Gt,
+        BinaryOperator::GtEq => Operator::GtEq,
+        _ => return None,
+    })
+}
+
+fn arithmetic(op: &BinaryOperator) -> Option<Arithmetic> {
+    Some(match op {
+        BinaryOperator::Plus => Arithmetic::Add,
+        BinaryOperator::Minus => Arithmetic::Subtract,
+        BinaryOperator::Multiply => Arithmetic::Multiply,
+        BinaryOperator::Divide => Arithmetic::Divide,
+        _ => return None,
+    })
+}
+
+fn external(error: SqlError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// A parameter without a type takes that of the other side; a quoted literal is read as it.
+fn typed_by(expr: Expr, other: &Expr, schema: &DFSchema) -> Expr {
+    if let Expr::Placeholder(Placeholder { id, field: None }) = &expr
+        && !matches!(other, Expr::Placeholder(Placeholder { field: None, .. }))
+        && let Ok((_, field)) = other.to_field(schema)
+        && *field.data_type() != ArrowType::Null
+    {
+        let field = Arc::new(field.as_ref().clone().with_nullable(true));
+        return Expr::Placeholder(Placeholder { id: id.clone(), field: Some(field) });
+    }
+    expr
+}
+
+fn quoted(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)), _) => Some(text),
+        _ => None,
+    }
+}
+
+/// What kinds of values compare with each other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Number,
+    Boolean,
+    Other,
+}
+
+fn kind(data_type: &ArrowType) -> Kind {
+    match data_type {
+        ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => Kind::Text,
+        ArrowType::Boolean => Kind::Boolean,
+        ArrowType::Dictionary(_, values) => kind(values),
+        other if other.is_numeric() => Kind::Number,
+        _ => Kind::Other,
+    }
+}
+
+/// The two sides of a comparison, made to compare as PostgreSQL compares them, or refused.
+fn comparable_sides(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
+    let (Ok((_, left_field)), Ok((_, right_field))) = (left.to_field(schema), right.to_field(schema)) else {
+        return Ok((left, right));
+    };
+    let (left_kind, right_kind) = (kind(left_field.data_type()), kind(right_field.data_type()));
+    if left_kind != Kind::Text && quoted(&right).is_some() {
+        let read = read_as(right, &left_field)?;
+        return comparable_sides_of_kind(left, read, &left_field, &left_field);
+    }
+    if right_kind != Kind::Text && quoted(&left).is_some() {
+        let read = read_as(left, &right_field)?;
+        return comparable_sides_of_kind(read, right, &right_field, &right_field);
+    }
+    let null = |field: &FieldRef| *field.data_type() == ArrowType::Null;
+    if left_kind != right_kind
+        && !null(&left_field)
+        && !null(&right_field)
+        && let (Some(a), Some(b)) = (sql_type(&left_field), sql_type(&right_field))
+    {
+        return Err(external(SqlError::no_operator(a, &op.to_string(), b)));
+    }
+    comparable_sides_of_kind(left, right, &left_field, &right_field)
+}
+
+fn comparable_sides_of_kind(
+    left: Expr,
+    right: Expr,
+    left_field: &FieldRef,
+    right_field: &FieldRef,
+) -> Result<(Expr, Expr)> {
+    let (a, b) = (left_field.data_type(), right_field.data_type());
+    if a.is_numeric() && b.is_numeric() && a != b && (a.is_floating() || b.is_floating()) {
+        return Ok((as_double(left, a), as_double(right, b)));
+    }
+    Ok((left, right))
+}
+
+fn as_double(expr: Expr, data_type: &ArrowType) -> Expr {
+    if *data_type == ArrowType::Float64 { expr } else { cast(expr, ArrowType::Float64) }
+}
+
+/// A quoted literal read as a field's type; other expressions, and types that are not ours, stay.
+fn read_as(expr: Expr, field: &FieldRef) -> Result<Expr> {
+    let (Some(text), Some(data_type)) = (quoted(&expr), sql_type(field)) else { return Ok(expr) };
+    if *field.data_type() == ArrowType::Null {
+        return Ok(expr);
+    }
+    let value = Value::parse(text, data_type).map_err(|source| external(SqlError::Value { column: None, source }))?;
+    Ok(Expr::Literal(scalar_of(&value, data_type).map_err(external)?, None))
+}
+
+/// Arithmetic that fails instead of wrapping or giving infinity; `None` leaves it to DataFusion.
+fn checked(operation: Arithmetic, left: &Expr, right: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let (Ok(a), Ok(b)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(None) };
+    let read = |expr: &Expr, other: &ArrowType| match quoted(expr) {
+        Some(_) if other.is_numeric() => {
+            read_as(expr.clone(), &Arc::new(arrow::datatypes::Field::new("", other.clone(), true)))
+        }
+        _ => Ok(expr.clone()),
+    };
+    let (left, right) = (read(left, &b)?, read(right, &a)?);
+    let (Ok(a), Ok(b)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(None) };
+    let floating = a.is_floating() || b.is_floating();
+    if a.is_numeric() && b.is_numeric() && floating && operation == Arithmetic::Divide {
+        return Ok(Some(operation.of(as_double(left, &a), as_double(right, &b))));
+    }
+    if a.is_signed_integer() && b.is_signed_integer() && operation != Arithmetic::Divide {
+        let wider = if a.primitive_width() >= b.primitive_width() { a.clone() } else { b.clone() };
+        let widened = |expr: Expr, from: &ArrowType| if *from == wider { expr } else { cast(expr, wider.clone()) };
+        return Ok(Some(operation.of(widened(left, &a), widened(right, &b))));
+    }
+    Ok(None)
+}
+
+/// What operators' planning does not see: lists, ranges and casts.
+pub(crate) fn put_right(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let fixed = plan.transform_up_with_subqueries(|plan| {
+        let schema = match plan.inputs().as_slice() {
+            [] => plan.schema().as_ref().clone(),
+            inputs => merge_schema(inputs),
+        };
+        let names = datafusion::logical_expr::expr_rewriter::NamePreserver::new(&plan);
+        let mut changed = false;
+        let fixed = plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let fixed = expr.transform_up(|e| put_expr_right(e, &schema))?;
+            changed |= fixed.transformed;
+            Ok(fixed.update_data(|e| name.restore(e)))
+        })?;
+        if changed { Ok(Transformed::yes(fixed.data.recompute_schema()?)) } else { Ok(Transformed::no(fixed.data)) }
+    })?;
+    Ok(fixed.data)
+}
+
+fn put_expr_right(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::InList(InList { expr, list, negated }) => {
+            let mut fixed = Vec::with_capacity(list.len());
+            for item in list {
+                // The left side is a copy each time; only the items change, unless all of them are doubles now.
+                let (_, item) = comparable_sides(expr.as_ref().clone(), Operator::Eq, item, schema)?;
+                fixed.push(item);
+            }
+            let floats = fixed.iter().any(|i| i.get_type(schema).is_ok_and(|t| t.is_floating()));
+            let left = match expr.get_type(schema) {
+                Ok(own) if floats && own.is_numeric() => as_double(*expr, &own),
+                _ => *expr,
+            };
+            Ok(Transformed::yes(Expr::InList(InList { expr: Box::new(left), list: fixed, negated })))
+        }
+        Expr::Between(between) => {
+            let (value, low) = comparable_sides(*between.expr, Operator::GtEq, *between.low, schema)?;
+            let (value, high) = comparable_sides(value, Operator::LtEq, *between.high, schema)?;
+            Ok(Transformed::yes(Expr::Between(datafusion::logical_expr::Between {
+                expr: Box::new(value),
+                negated: between.negated,
+                low: Box::new(low),
+                high: Box::new(high),
+            })))
+        }
+        Expr::Cast(Cast { expr, field }) => {
+            if quoted(&expr).is_some() {
+                return Ok(Transformed::yes(read_as(*expr, &field)?));
+            }
+            let from = expr.get_type(schema).ok();
+            let uuid = ArrowType::FixedSizeBinary(16);
+            match (from, field.data_type()) {
+                (Some(from), to) if from == uuid && kind(to) == Kind::Text => Ok(Transformed::yes(uuid_to_text(*expr))),
+                (Some(from), to) if kind(&from) == Kind::Text && *to == uuid => {
+                    Ok(Transformed::yes(text_to_uuid(*expr)))
+                }
+                _ => Ok(Transformed::no(Expr::Cast(Cast { expr, field }))),
+            }
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
