@@ -286,3 +286,7 @@ fn increment(key: &mut KeyBuffer, length: usize) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+#[path = "key_tests.rs"]
+mod tests;

@@ -4,6 +4,7 @@ pub(crate) mod key;
 pub(crate) mod posting;
 mod range;
 pub(crate) mod tree;
+mod walk;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -34,7 +34,7 @@ pub(crate) struct Many {
     content_bytes: usize,
 }
 
-/// Row ids of one stretch. A bitmap holds those of one container (equal upper 16 bits), and then all of them.
+/// Row ids of one stretch: of whole containers (equal upper 16 bits), one only when it is a bitmap.
 #[derive(Clone, Debug)]
 pub(crate) enum Segment {
     Sparse(Arc<Vec<u32>>),
@@ -212,16 +212,19 @@ impl Many {
         let mut segments = Vec::new();
         let mut sparse: Vec<u32> = Vec::new();
         let flush = |sparse: &mut Vec<u32>, segments: &mut Vec<Segment>| {
-            for part in sparse.chunks(SEGMENT_ROWS) {
-                segments.push(Segment::Sparse(Arc::new(part.to_vec())));
+            if !sparse.is_empty() {
+                segments.push(Segment::Sparse(Arc::new(sparse.as_slice().to_vec())));
+                sparse.clear();
             }
-            sparse.clear();
         };
         for group in rows.chunk_by(|a, b| container_of(*a) == container_of(*b)) {
             if group.len() >= SEGMENT_ROWS {
                 flush(&mut sparse, &mut segments);
                 segments.push(Segment::Dense(Arc::new(bitmap_of(group))));
             } else {
+                if sparse.len() + group.len() > SEGMENT_ROWS {
+                    flush(&mut sparse, &mut segments);
+                }
                 sparse.extend_from_slice(group);
             }
         }
@@ -237,18 +240,20 @@ impl Many {
 
     fn insert(&mut self, row: u32) {
         let after = self.segments.partition_point(|s| s.first() <= row);
-        // The segment that begins at or before the row; a bitmap only for its own container, else the one behind it.
-        let at = match after.checked_sub(1) {
-            Some(before) if self.segments[before].covers(row) => before,
-            _ => match self.segments.get(after) {
-                Some(next) if next.covers(row) => after,
-                _ => {
-                    let alone = Segment::Sparse(Arc::new(vec![row]));
-                    self.content_bytes += alone.bytes();
-                    self.rows += 1;
-                    return self.segments.insert(after, alone);
-                }
-            },
+        let before = after.checked_sub(1).and_then(|before| Some((before, self.segments.get(before)?)));
+        let behind = self.segments.get(after);
+        // All rows of one container stay in one segment, so that it can become a bitmap. Else what lies next to it takes a row;
+        // but never a bitmap of another container.
+        let at = match (before, behind) {
+            (_, Some(same)) if container_of(same.first()) == container_of(row) => after,
+            (Some((before, segment)), _) if segment.covers(row) => before,
+            (_, Some(sparse)) if sparse.covers(row) => after,
+            _ => {
+                let alone = Segment::Sparse(Arc::new(vec![row]));
+                self.content_bytes += alone.bytes();
+                self.rows += 1;
+                return self.segments.insert(after, alone);
+            }
         };
         let segment = &mut self.segments[at];
         let (rows, bytes) = (segment.rows(), segment.bytes());
@@ -392,3 +397,7 @@ impl DoubleEndedIterator for PostingRows<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "posting_tests.rs"]
+mod tests;

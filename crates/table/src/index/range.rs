@@ -7,7 +7,8 @@ use cachesql_types::{DataType, Value};
 
 use super::key::{KeyBuffer, KeyBytes, NULL, Place, VALUE, place, push_component, successor};
 use super::posting::{Posting, PostingRows};
-use super::tree::{Entries, Entry, Key, Tree};
+use super::tree::{Entry, Key, Tree};
+use super::walk::Entries;
 use super::{Index, Map};
 use crate::cell::Cell;
 use crate::row::RowId;
