@@ -100,3 +100,18 @@ pub struct Estimate {
     /// Bytes of their values.
     pub bytes: u64,
 }
+
+/// A query without what may follow a statement and means nothing: blanks and semicolons.
+pub(crate) fn without_end(sql: &str) -> &str {
+    sql.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn semicolons_behind_a_query_mean_nothing() {
+        assert_eq!(without_end(" SELECT ';' ; \n;"), "SELECT ';'");
+    }
+}

@@ -104,23 +104,21 @@ impl BatchSender {
     }
 }
 
-/// Runs `work` on a thread that may block, and closes the queue with its outcome. When the reader leaves, `stop` is called;
-/// the work also sees it at its next `blocking_send`.
+/// Runs `work` on a thread that may block, and closes the queue with its outcome. `stop` is dropped when the reader leaves or
+/// the runtime ends, which should end the work; it also sees that the reader left at its next `blocking_send`.
 pub(crate) fn run_blocking(
     table: String,
     sender: BatchSender,
-    stop: impl FnOnce() + Send + 'static,
+    stop: impl Send + 'static,
     work: impl FnOnce(&BatchSender) -> Result<(), OriginError> + Send + 'static,
 ) {
     tokio::spawn(async move {
+        let _stop = stop;
         let hand = sender.clone();
         let mut worker = tokio::task::spawn_blocking(move || work(&hand));
         let outcome = tokio::select! {
             outcome = &mut worker => outcome,
-            () = sender.closed() => {
-                stop();
-                return;
-            }
+            () = sender.closed() => return,
         };
         sender.end(outcome.unwrap_or_else(|died| Err(OriginError::Broken { table, reason: died.to_string() }))).await;
     });

@@ -83,15 +83,10 @@ pub(crate) async fn load(
     let (source, columns) = (source.clone(), columns.to_vec());
     let file = TableFile { table: query.table.clone(), path: source.path.clone() };
     let (sender, stream) = batch_queue(&query.table, schema_of(&columns));
-    run_blocking(
-        query.table.clone(),
-        sender,
-        || {},
-        move |sender| match &source.format {
-            FileFormat::Csv(options) => csv::load(&file, options, &columns, sender),
-            FileFormat::Ndjson => ndjson::load(&file, &columns, sender),
-            FileFormat::Arrow => arrow::load(&file, &columns, sender),
-        },
-    );
+    run_blocking(query.table.clone(), sender, (), move |sender| match &source.format {
+        FileFormat::Csv(options) => csv::load(&file, options, &columns, sender),
+        FileFormat::Ndjson => ndjson::load(&file, &columns, sender),
+        FileFormat::Arrow => arrow::load(&file, &columns, sender),
+    });
     Ok(stream)
 }

@@ -15,12 +15,22 @@ use crate::postgres::url::{Binding, Host, PostgresUrl, Target, TlsMode};
 /// How often an idle connection is probed, unless the URL says otherwise: a load may wait long for its reader.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 
-/// An open connection. Dropping it closes it.
+/// How often a probe that got no answer is sent again, and how many are sent: a peer that is gone is noticed in a minute.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_RETRIES: u32 = 3;
+
+/// How long a server may take to say goodbye.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// An open connection. Dropping it closes it, without a goodbye.
 pub(crate) struct Session {
     pub(crate) client: Client,
-    connection: JoinHandle<()>,
+    connection: ConnectionTask,
     tls: Tls,
 }
+
+/// The task that moves a connection's bytes; it ends with this.
+struct ConnectionTask(JoinHandle<()>);
 
 impl Session {
     /// Connects, within the URL's time limit.
@@ -38,13 +48,24 @@ impl Session {
                 return Err(OriginError::Connect { origin, reason: format!("no answer within {} s", limit.as_secs()) });
             }
         };
-        let connection = tokio::spawn(async move {
+        let connection = ConnectionTask(tokio::spawn(async move {
             if let Err(error) = connection.await {
                 // Whoever waits for an answer is told as well.
                 tracing::debug!(error = %chain(&error), "a connection to PostgreSQL ended");
             }
-        });
+        }));
         Ok(Session { client, connection, tls })
+    }
+
+    /// Ends the transaction and says goodbye, so that the server has nothing to complain of in its log.
+    pub(crate) async fn close(self) {
+        let Session { client, connection: mut task, .. } = self;
+        let goodbye = async {
+            let _ = client.batch_execute("ROLLBACK").await;
+            drop(client);
+            let _ = (&mut task.0).await;
+        };
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, goodbye).await;
     }
 
     /// Asks the server to stop what this connection is doing, then closes it.
@@ -53,12 +74,13 @@ impl Session {
         let cancelled = token.cancel_query(self.tls.clone());
         // When the server does not take the request, closing the connection still ends the statement, only later.
         let _ = tokio::time::timeout(cachesql_types::limits::ORIGIN_CONNECT_TIMEOUT, cancelled).await;
+        self.close().await;
     }
 }
 
-impl Drop for Session {
+impl Drop for ConnectionTask {
     fn drop(&mut self) {
-        self.connection.abort();
+        self.0.abort();
     }
 }
 
@@ -94,6 +116,8 @@ fn settings(config: &OriginConfig, url: &PostgresUrl) -> Config {
         .application_name(url.application_name.as_deref().unwrap_or("cachesql"))
         .connect_timeout(url.connect_timeout)
         .keepalives(url.keepalives)
+        .keepalives_interval(KEEPALIVE_INTERVAL)
+        .keepalives_retries(KEEPALIVE_RETRIES)
         .keepalives_idle(url.keepalives_idle.unwrap_or(KEEPALIVE_IDLE))
         .ssl_mode(match url.tls.mode {
             TlsMode::Disable => SslMode::Disable,

@@ -9,10 +9,10 @@ use crate::error::OriginError;
 use crate::origin::OriginConfig;
 use crate::postgres::PostgresUrl;
 use crate::postgres::connect::{Session, query_error};
-use crate::postgres::params::{Bound, numbered, without_end};
+use crate::postgres::params::{Bound, numbered};
 use crate::postgres::plan::Plan;
 use crate::postgres::types::{WireType, wire_type};
-use crate::source::{SourceDescription, TableQuery};
+use crate::source::{SourceDescription, TableQuery, without_end};
 
 /// A transaction in which a description and a load see one state, and can change nothing.
 pub(crate) const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -78,7 +78,17 @@ pub(crate) async fn describe(
     params: &[Value],
 ) -> Result<SourceDescription, OriginError> {
     let session = Session::open(config, url).await?;
-    let client = &session.client;
+    let described = describe_on(&session.client, query, sql, params).await;
+    session.close().await;
+    described
+}
+
+async fn describe_on(
+    client: &Client,
+    query: &TableQuery,
+    sql: &str,
+    params: &[Value],
+) -> Result<SourceDescription, OriginError> {
     let table = query.table.as_str();
     client.batch_execute(BEGIN).await.map_err(|error| query_error(table, &error))?;
     let prepared = Prepared::new(client, table, sql, params).await?;

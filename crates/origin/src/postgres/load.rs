@@ -5,6 +5,7 @@ use std::pin::pin;
 use arrow::record_batch::RecordBatch;
 use cachesql_types::{Column, Value};
 use futures::TryStreamExt;
+use tokio_postgres::Client;
 use tokio_postgres::types::{FromSql, Type};
 
 use crate::batch::{BatchBuilder, batch_of, schema_of, value_error};
@@ -30,9 +31,13 @@ pub(crate) async fn load(
 ) -> Result<BatchStream, OriginError> {
     let session = Session::open(config, url).await?;
     let table = query.table.clone();
-    session.client.batch_execute(BEGIN).await.map_err(|error| query_error(&table, &error))?;
-    let prepared = Prepared::new(&session.client, &table, sql, params).await?;
-    let rows = RowSink::new(&table, &prepared, columns)?;
+    let (prepared, rows) = match begin(&session.client, &table, sql, params, columns).await {
+        Ok(begun) => begun,
+        Err(error) => {
+            session.close().await;
+            return Err(error);
+        }
+    };
     let params = params.to_vec();
     let (sender, stream) = batch_queue(&table, schema_of(columns));
     tokio::spawn(async move {
@@ -40,15 +45,34 @@ pub(crate) async fn load(
             outcome = fetch(&session, &table, &prepared, &params, rows, &sender) => outcome,
             () = sender.closed() => Err(abandoned(&table)),
         };
-        // Before the error is told: whoever hears of it may rely on the statement being over. An error of the server has
-        // ended it already.
-        let running = !matches!(outcome, Ok(()) | Err(OriginError::Query { .. } | OriginError::Lost { .. }));
-        if running {
-            session.cancel().await;
+        match &outcome {
+            Ok(()) => {
+                sender.end(outcome).await;
+                session.close().await;
+            }
+            // The server ended the statement itself, or is gone.
+            Err(OriginError::Query { .. } | OriginError::Lost { .. }) => sender.end(outcome).await,
+            // Before the error is told: whoever hears of it may rely on the statement being over.
+            Err(_) => {
+                session.cancel().await;
+                sender.end(outcome).await;
+            }
         }
-        sender.end(outcome).await;
     });
     Ok(stream)
+}
+
+async fn begin(
+    client: &Client,
+    table: &str,
+    sql: &str,
+    params: &[Value],
+    columns: &[Column],
+) -> Result<(Prepared, RowSink), OriginError> {
+    client.batch_execute(BEGIN).await.map_err(|error| query_error(table, &error))?;
+    let prepared = Prepared::new(client, table, sql, params).await?;
+    let rows = RowSink::new(table, &prepared, columns)?;
+    Ok((prepared, rows))
 }
 
 async fn fetch(

@@ -45,11 +45,6 @@ pub(crate) fn fits_copy(sql: &str) -> bool {
     takes && !sql.contains(';')
 }
 
-/// The query without what may follow a statement and means nothing: blanks and semicolons.
-pub(crate) fn without_end(sql: &str) -> &str {
-    sql.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace())
-}
-
 /// The query with its `?` parameters, of which there must be `count`, written `$1`, `$2`, … as PostgreSQL wants them. A
 /// query that has `$1` already, or no values, keeps its question marks: they are operators there. `??` is the operator
 /// `?` in a query that has parameters, as in JDBC. `Err` is how many there are.
@@ -204,7 +199,6 @@ mod tests {
 
     #[test]
     fn copy_takes_queries_only() {
-        assert_eq!(without_end(" SELECT 1 ; \n;"), "SELECT 1");
         assert!(fits_copy("with a as (select 1) select * from a"));
         assert!(fits_copy("VALUES (1)"));
         assert!(!fits_copy("SELECT ';'"));

@@ -7,9 +7,9 @@ use rusqlite::{Connection, Rows, Statement};
 use crate::batch::{check_names, with_given_types};
 use crate::error::OriginError;
 use crate::origin::OriginConfig;
-use crate::source::{Estimate, SourceDescription, TableQuery};
+use crate::source::{Estimate, SourceDescription, TableQuery, without_end};
 use crate::sqlite::types::{Seen, declared_type, stored_bytes};
-use crate::sqlite::{open, prepare, query_error};
+use crate::sqlite::{Stop, StopOnDrop, on_thread, open, prepare, query_error};
 use crate::url::SqliteLocation;
 
 /// Rows whose size is measured, when there is no other reason to read them all.
@@ -23,14 +23,13 @@ pub(crate) async fn describe(
     sql: &str,
     params: &[Value],
 ) -> Result<SourceDescription, OriginError> {
-    let (config, location, query) = (config.clone(), location.clone(), query.clone());
-    let (sql, params, table) = (sql.to_owned(), params.to_vec(), query.table.clone());
-    let work = move || {
-        let connection = open(&config, &location)?;
-        describe_in(&connection, &query, &sql, &params)
-    };
-    let died = |error: tokio::task::JoinError| OriginError::Broken { table, reason: error.to_string() };
-    tokio::task::spawn_blocking(work).await.map_err(died)?
+    let (config, location, owned_query) = (config.clone(), location.clone(), query.clone());
+    let (sql, params) = (sql.to_owned(), params.to_vec());
+    // Reading everything may take long; when nobody waits for the answer any more, it stops.
+    let stop = Stop::default();
+    let _stop = StopOnDrop(stop.clone());
+    let work = move || describe_in(&open(&config, &location, &stop)?, &owned_query, &sql, &params);
+    on_thread(&query.table, work).await
 }
 
 fn describe_in(
@@ -54,7 +53,8 @@ fn describe_in(
     let all = types.iter().any(Option::is_none);
     let survey =
         survey(&mut statement.raw_query(), names.len(), if all { u64::MAX } else { SAMPLE_ROWS }).map_err(failed)?;
-    let rows = if survey.ended { survey.rows } else { count(connection, table, sql, params)? };
+    // A query that cannot be put in parentheses, since a comment follows its semicolon, goes without an estimate.
+    let rows = if survey.ended { Some(survey.rows) } else { count(connection, table, sql, params).ok() };
     let mut columns = Vec::with_capacity(names.len());
     for ((name, data_type), seen) in names.iter().zip(types).zip(&survey.seen) {
         let data_type = data_type.map_or_else(|| seen.data_type(), Ok).map_err(|mixture| OriginError::Type {
@@ -73,7 +73,7 @@ fn describe_in(
         primary_key = facts.primary_key;
     }
     let columns = with_given_types(table, columns, &query.types)?;
-    Ok(SourceDescription { columns, primary_key, estimate: Some(survey.estimate(rows)) })
+    Ok(SourceDescription { columns, primary_key, estimate: rows.map(|rows| survey.estimate(rows)) })
 }
 
 /// What reading some or all rows has shown.
@@ -119,10 +119,6 @@ fn count(connection: &Connection, table: &str, sql: &str, params: &[Value]) -> R
         None => 0,
     };
     Ok(u64::try_from(count).unwrap_or(0))
-}
-
-fn without_end(sql: &str) -> &str {
-    sql.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace())
 }
 
 /// What the schema says of the one table that a query scans.

@@ -8,7 +8,7 @@ use crate::error::OriginError;
 use crate::origin::OriginConfig;
 use crate::source::TableQuery;
 use crate::sqlite::types::{shown_value, stored_bytes, value_of};
-use crate::sqlite::{open, prepare, query_error};
+use crate::sqlite::{Stop, StopOnDrop, on_thread, open, prepare, query_error};
 use crate::stream::{BatchSender, BatchStream, abandoned, batch_queue, run_blocking};
 use crate::url::SqliteLocation;
 
@@ -22,27 +22,23 @@ pub(crate) async fn load(
     columns: &[Column],
 ) -> Result<BatchStream, OriginError> {
     let table = query.table.clone();
+    let stop = Stop::default();
     let connection = {
+        let stop = stop.clone();
         let (config, location, table, wanted) = (config.clone(), location.clone(), table.clone(), columns.to_vec());
         let (sql, params) = (sql.to_owned(), params.to_vec());
-        let work = move || {
-            let connection = open(&config, &location)?;
+        on_thread(&query.table, move || {
+            let connection = open(&config, &location, &stop)?;
             check(&connection, &table, &sql, &params, &wanted)?;
             Ok(connection)
-        };
-        let died =
-            |e: tokio::task::JoinError| OriginError::Broken { table: query.table.clone(), reason: e.to_string() };
-        tokio::task::spawn_blocking(work).await.map_err(died)??
+        })
+        .await?
     };
-    let interrupt = connection.get_interrupt_handle();
     let (sender, stream) = batch_queue(&table, schema_of(columns));
     let (sql, params, columns) = (sql.to_owned(), params.to_vec(), columns.to_vec());
-    run_blocking(
-        table.clone(),
-        sender,
-        move || interrupt.interrupt(),
-        move |sender| fetch(&connection, &table, &sql, &params, &columns, sender),
-    );
+    run_blocking(table.clone(), sender, StopOnDrop(stop), move |sender| {
+        fetch(&connection, &table, &sql, &params, &columns, sender)
+    });
     Ok(stream)
 }
 

@@ -7,6 +7,8 @@ mod describe;
 mod load;
 mod types;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cachesql_types::Value;
@@ -23,11 +25,46 @@ use crate::url::SqliteLocation;
 /// How long a writer of the database is waited for.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Opens the database for reading and begins a transaction; blocks.
-fn open(config: &OriginConfig, location: &SqliteLocation) -> Result<Connection, OriginError> {
+/// Steps of SQLite's machine between two looks at whether anybody still waits.
+const STEPS_BETWEEN_LOOKS: i32 = 10_000;
+
+/// Tells a thread that nobody waits for it any more. (SQLite's own interrupt is lost when no statement runs yet.)
+#[derive(Clone, Default)]
+struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Stops the thread when this is dropped.
+struct StopOnDrop(Stop);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Runs work on a thread that may block.
+async fn on_thread<T: Send + 'static>(
+    table: &str,
+    work: impl FnOnce() -> Result<T, OriginError> + Send + 'static,
+) -> Result<T, OriginError> {
+    let broken = |reason: String| OriginError::Broken { table: table.to_owned(), reason };
+    tokio::task::spawn_blocking(work).await.map_err(|died| broken(died.to_string()))?
+}
+
+/// Opens the database for reading and begins a transaction; blocks. `stop` ends whatever runs on the connection.
+fn open(config: &OriginConfig, location: &SqliteLocation, stop: &Stop) -> Result<Connection, OriginError> {
     let failed =
         |error: rusqlite::Error| OriginError::Connect { origin: config.url.to_string(), reason: error.to_string() };
-    let connection = match location {
+    let mut connection = match location {
         SqliteLocation::Memory => Connection::open_in_memory(),
         SqliteLocation::Path(path) => {
             Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
@@ -35,6 +72,8 @@ fn open(config: &OriginConfig, location: &SqliteLocation) -> Result<Connection, 
     }
     .map_err(failed)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+    let stop = stop.clone();
+    connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || stop.is_stopped())).map_err(failed)?;
     // The first read is what takes the transaction's snapshot, and shows whether this is a database at all.
     connection.execute_batch("BEGIN").map_err(failed)?;
     connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())).map_err(failed)?;

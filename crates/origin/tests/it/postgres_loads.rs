@@ -246,6 +246,9 @@ async fn connections_fail_by_kind() {
     let error = load(&with("postgres://u:hunter2@127.0.0.1:1/x".into(), None), &one).await.unwrap_err();
     assert!(matches!(&error, OriginError::Connect { .. }) && error.is_transient(), "{error}");
     assert!(!error.to_string().contains("hunter2"), "{error}");
+    // Connections are closed with a goodbye, however a load ended.
+    assert!(load(&with(url, Some("hunter2")), &query("SELECT nonsense")).await.is_err());
+    assert!(!server.log().contains("unexpected EOF"), "{}", server.log());
 }
 
 #[tokio::test]

@@ -137,6 +137,8 @@ async fn expressions_take_the_type_of_their_values() {
     let (description, loaded) = load(&db.origin, &query(late)).await.unwrap();
     assert_eq!(types(&description), ["TEXT"]);
     assert_eq!(loaded.last().unwrap()[0].as_deref(), Some("late"));
+    let commented = late.to_owned() + "; -- a comment";
+    assert_eq!(load(&db.origin, &query(&commented)).await.unwrap().1.len(), 100_001);
     for mixture in ["SELECT 0.5 AS a UNION ALL SELECT 9007199254740993", "SELECT x'00' AS a UNION ALL SELECT 'b'"] {
         let error = load(&db.origin, &query(mixture)).await.unwrap_err();
         assert!(matches!(&error, OriginError::Type { column, .. } if column == "a"), "{error}");
@@ -235,13 +237,16 @@ async fn a_stream_that_is_dropped_interrupts_its_statement() {
     let db = database("CREATE TABLE k (a INT)");
     let endless = "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s) SELECT n AS a FROM s WHERE n < 0";
     let column = cachesql_types::Column { name: "a".into(), data_type: DataType::BigInt, nullable: true };
-    let stream = db.origin.load(&query(endless), &[column]).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    drop(stream);
-    // The statement held a read transaction; a writer that wants the whole file gets it once that is over.
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while let Err(error) = db.connection.execute_batch("BEGIN EXCLUSIVE; COMMIT") {
-        assert!(Instant::now() < deadline, "the statement goes on: {error}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+    // At once, when the statement may not have begun, and later, when it has.
+    for wait in [Duration::ZERO, Duration::from_millis(200)] {
+        let stream = db.origin.load(&query(endless), std::slice::from_ref(&column)).await.unwrap();
+        tokio::time::sleep(wait).await;
+        drop(stream);
+        // The statement holds a read transaction; a writer that wants the whole file gets it once that is over.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while let Err(error) = db.connection.execute_batch("BEGIN EXCLUSIVE; COMMIT") {
+            assert!(Instant::now() < deadline, "the statement goes on: {error}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 }
