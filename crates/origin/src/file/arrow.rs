@@ -2,7 +2,8 @@
 //! could lose something, it is taken back and compared.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::panic::{self, AssertUnwindSafe};
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::{CastOptions, cast_with_options};
@@ -15,11 +16,12 @@ use crate::batch::{batch_of, check_names, row_place, schema_of, value_error, wit
 use crate::convert::converted;
 use crate::error::OriginError;
 use crate::file::TableFile;
+use crate::file::arrow_lengths::checked_rows;
 use crate::source::{Estimate, SourceDescription};
 use crate::stream::{BatchSender, abandoned};
 
 /// What a file in the file format begins with; a stream does not.
-const FILE_MAGIC: &[u8] = b"ARROW1";
+pub(super) const FILE_MAGIC: &[u8] = b"ARROW1";
 
 /// Batches of either format.
 enum Batches {
@@ -28,15 +30,22 @@ enum Batches {
 }
 
 impl Batches {
-    fn open(file: &TableFile) -> Result<Batches, OriginError> {
+    /// Opens the file, whose lengths must be sound, and tells its rows.
+    fn open(file: &TableFile) -> Result<(Batches, u64), OriginError> {
+        let broken = |reason: String| file.fault(None, format!("it cannot be read as Arrow IPC: {reason}"));
         let mut input = file.open()?;
-        let start = input.fill_buf().map_err(|error| file.fault(None, error.to_string()))?;
-        let batches = if start.starts_with(FILE_MAGIC) {
-            FileReader::try_new(input, None).map(Batches::File)
-        } else {
-            StreamReader::try_new(input, None).map(Batches::Stream)
-        };
-        batches.map_err(|error| not_arrow(file, &error))
+        let start = input.fill_buf().map_err(|error| broken(error.to_string()))?;
+        let is_file = start.starts_with(FILE_MAGIC);
+        let rows = checked_rows(&mut input, is_file).map_err(broken)?;
+        input.seek(SeekFrom::Start(0)).map_err(|error| broken(error.to_string()))?;
+        let batches = guarded(file, || {
+            if is_file {
+                FileReader::try_new(input, None).map(Batches::File)
+            } else {
+                StreamReader::try_new(input, None).map(Batches::Stream)
+            }
+        })?;
+        Ok((batches, rows))
     }
 
     fn schema(&self) -> SchemaRef {
@@ -47,11 +56,22 @@ impl Batches {
     }
 
     fn next(&mut self, file: &TableFile) -> Result<Option<RecordBatch>, OriginError> {
-        let batch = match self {
-            Batches::File(reader) => reader.next(),
-            Batches::Stream(reader) => reader.next(),
-        };
-        batch.transpose().map_err(|error| not_arrow(file, &error))
+        guarded(file, || {
+            let batch = match self {
+                Batches::File(reader) => reader.next(),
+                Batches::Stream(reader) => reader.next(),
+            };
+            batch.transpose()
+        })
+    }
+}
+
+/// Runs the reader. Where its input is damaged in a way that it does not look for, it panics; that must stay an error about
+/// this file. Nothing of the reader is used afterwards.
+fn guarded<T>(file: &TableFile, read: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, OriginError> {
+    match panic::catch_unwind(AssertUnwindSafe(read)) {
+        Ok(outcome) => outcome.map_err(|error| not_arrow(file, &error)),
+        Err(_) => Err(file.fault(None, "it cannot be read as Arrow IPC: it is damaged")),
     }
 }
 
@@ -76,32 +96,21 @@ fn natural_columns(file: &TableFile, schema: &SchemaRef) -> Result<Vec<Column>, 
         .collect()
 }
 
-/// Reads the schema and the first batch.
+/// Reads the schema, and how many rows there are.
 pub(super) fn describe(file: &TableFile, types: &[(String, DataType)]) -> Result<SourceDescription, OriginError> {
-    let mut batches = Batches::open(file)?;
+    let (batches, rows) = Batches::open(file)?;
     let columns = natural_columns(file, &batches.schema())?;
     if columns.is_empty() {
         return Err(file.fault(None, "it has no columns"));
     }
     let columns = with_given_types(&file.table, columns, types)?;
-    let size = std::fs::metadata(&file.path).map_err(|error| file.fault(None, error.to_string()))?.len();
-    let first = batches.next(file)?;
-    let rows = first.map_or(0, |batch| {
-        let rows = batch.num_rows() as u64;
-        match &batches {
-            Batches::File(reader) => rows.saturating_mul(reader.num_batches() as u64),
-            Batches::Stream(_) => {
-                let bytes = batch.get_array_memory_size().max(1) as u128;
-                u64::try_from(u128::from(rows) * u128::from(size) / bytes).unwrap_or(u64::MAX).max(rows)
-            }
-        }
-    });
-    Ok(SourceDescription { columns, primary_key: None, estimate: Some(Estimate { rows, bytes: size }) })
+    let bytes = std::fs::metadata(&file.path).map_err(|error| file.fault(None, error.to_string()))?.len();
+    Ok(SourceDescription { columns, primary_key: None, estimate: Some(Estimate { rows, bytes }) })
 }
 
 /// Hands the file's batches on, cut to size and cast.
 pub(super) fn load(file: &TableFile, columns: &[Column], sender: &BatchSender) -> Result<(), OriginError> {
-    let mut batches = Batches::open(file)?;
+    let (mut batches, _) = Batches::open(file)?;
     let natural = natural_columns(file, &batches.schema())?;
     if !natural.iter().map(|c| &c.name).eq(columns.iter().map(|c| &c.name)) {
         return Err(file.fault(None, "it has other columns than when it was described"));

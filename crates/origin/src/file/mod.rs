@@ -1,6 +1,7 @@
 //! Rows from files: CSV, NDJSON and Arrow. Read on a thread that may block.
 
 mod arrow;
+mod arrow_lengths;
 mod csv;
 mod csv_reader;
 mod infer;
