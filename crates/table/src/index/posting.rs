@@ -36,7 +36,15 @@ pub(crate) struct Many {
 
 /// Row ids of one stretch: of whole containers (equal upper 16 bits), one only when it is a bitmap.
 #[derive(Clone, Debug)]
-pub(crate) enum Segment {
+pub(crate) struct Segment {
+    /// Not above any of its rows, above all rows of the segment before. Kept here, so that a segment is found without a look into
+    /// others.
+    start: u32,
+    rows: SegmentSet,
+}
+
+#[derive(Clone, Debug)]
+enum SegmentSet {
     Sparse(Arc<Vec<u32>>),
     Dense(Arc<RoaringBitmap>),
 }
@@ -46,42 +54,46 @@ fn container_of(row: u32) -> u32 {
 }
 
 impl Segment {
-    fn first(&self) -> u32 {
-        match self {
-            Segment::Sparse(rows) => rows.first().copied().unwrap_or(0),
-            Segment::Dense(rows) => rows.min().unwrap_or(0),
-        }
+    /// From rows that ascend; at least one.
+    fn sparse(rows: Vec<u32>) -> Segment {
+        Segment { start: rows.first().copied().unwrap_or(0), rows: SegmentSet::Sparse(Arc::new(rows)) }
     }
 
-    fn rows(&self) -> u64 {
-        match self {
-            Segment::Sparse(rows) => rows.len() as u64,
-            Segment::Dense(rows) => rows.len(),
+    /// From rows of one container, which ascend; at least one.
+    fn dense(rows: &[u32]) -> Segment {
+        let bitmap: RoaringBitmap = rows.iter().copied().collect();
+        let start = rows.first().copied().unwrap_or(0);
+        // A clone has no spare capacity.
+        #[allow(clippy::redundant_clone)]
+        Segment { start, rows: SegmentSet::Dense(Arc::new(bitmap.clone())) }
+    }
+
+    fn len(&self) -> u64 {
+        match &self.rows {
+            SegmentSet::Sparse(rows) => rows.len() as u64,
+            SegmentSet::Dense(rows) => rows.len(),
         }
     }
 
     fn bytes(&self) -> usize {
-        match self {
-            Segment::Sparse(rows) => vector_bytes(rows),
-            Segment::Dense(rows) => {
+        match &self.rows {
+            SegmentSet::Sparse(rows) => vector_bytes(rows),
+            SegmentSet::Dense(rows) => {
                 let rows = rows.len();
                 BITMAP_OVERHEAD + if rows <= ARRAY_ROWS { usize::try_from(rows).unwrap_or(0) * 2 } else { 8192 }
             }
         }
     }
 
-    /// Whether the row's place is in this segment, given that it is not before it.
-    fn covers(&self, row: u32) -> bool {
-        match self {
-            Segment::Sparse(_) => true,
-            Segment::Dense(rows) => rows.min().is_some_and(|first| container_of(first) == container_of(row)),
-        }
+    /// Whether the row may be added, given that it lies next to this segment.
+    fn takes(&self, row: u32) -> bool {
+        matches!(self.rows, SegmentSet::Sparse(_)) || container_of(self.start) == container_of(row)
     }
 
     fn iter(&self) -> SegmentRows<'_> {
-        match self {
-            Segment::Sparse(rows) => SegmentRows::Sparse(rows.iter()),
-            Segment::Dense(rows) => SegmentRows::Dense(rows.iter()),
+        match &self.rows {
+            SegmentSet::Sparse(rows) => SegmentRows::Sparse(rows.iter()),
+            SegmentSet::Dense(rows) => SegmentRows::Dense(rows.iter()),
         }
     }
 }
@@ -213,14 +225,14 @@ impl Many {
         let mut sparse: Vec<u32> = Vec::new();
         let flush = |sparse: &mut Vec<u32>, segments: &mut Vec<Segment>| {
             if !sparse.is_empty() {
-                segments.push(Segment::Sparse(Arc::new(sparse.as_slice().to_vec())));
+                segments.push(Segment::sparse(sparse.as_slice().to_vec()));
                 sparse.clear();
             }
         };
         for group in rows.chunk_by(|a, b| container_of(*a) == container_of(*b)) {
             if group.len() >= SEGMENT_ROWS {
                 flush(&mut sparse, &mut segments);
-                segments.push(Segment::Dense(Arc::new(bitmap_of(group))));
+                segments.push(Segment::dense(group));
             } else {
                 if sparse.len() + group.len() > SEGMENT_ROWS {
                     flush(&mut sparse, &mut segments);
@@ -239,33 +251,34 @@ impl Many {
     }
 
     fn insert(&mut self, row: u32) {
-        let after = self.segments.partition_point(|s| s.first() <= row);
+        let after = self.segments.partition_point(|s| s.start <= row);
         let before = after.checked_sub(1).and_then(|before| Some((before, self.segments.get(before)?)));
         let behind = self.segments.get(after);
         // All rows of one container stay in one segment, so that it can become a bitmap. Else what lies next to it takes a row;
         // but never a bitmap of another container.
         let at = match (before, behind) {
-            (_, Some(same)) if container_of(same.first()) == container_of(row) => after,
-            (Some((before, segment)), _) if segment.covers(row) => before,
-            (_, Some(sparse)) if sparse.covers(row) => after,
+            (_, Some(same)) if container_of(same.start) == container_of(row) => after,
+            (Some((before, segment)), _) if segment.takes(row) => before,
+            (_, Some(sparse)) if sparse.takes(row) => after,
             _ => {
-                let alone = Segment::Sparse(Arc::new(vec![row]));
+                let alone = Segment::sparse(vec![row]);
                 self.content_bytes += alone.bytes();
                 self.rows += 1;
                 return self.segments.insert(after, alone);
             }
         };
         let segment = &mut self.segments[at];
-        let (rows, bytes) = (segment.rows(), segment.bytes());
-        match segment {
-            Segment::Sparse(rows) => {
+        let (rows, bytes) = (segment.len(), segment.bytes());
+        segment.start = segment.start.min(row);
+        match &mut segment.rows {
+            SegmentSet::Sparse(rows) => {
                 insert_sorted(Arc::make_mut(rows), row);
             }
-            Segment::Dense(rows) => {
+            SegmentSet::Dense(rows) => {
                 Arc::make_mut(rows).insert(row);
             }
         }
-        self.rows = self.rows - rows + segment.rows();
+        self.rows = self.rows - rows + segment.len();
         self.content_bytes = self.content_bytes - bytes + segment.bytes();
         self.split_when_full(at);
     }
@@ -273,7 +286,7 @@ impl Many {
     /// A sparse segment that is too large becomes a bitmap when all of it is of one container, else two segments, cut
     /// where a container begins, so that a bitmap never shares its container.
     fn split_when_full(&mut self, at: usize) {
-        let Segment::Sparse(rows) = &self.segments[at] else { return };
+        let SegmentSet::Sparse(rows) = &self.segments[at].rows else { return };
         if rows.len() <= SEGMENT_ROWS {
             return;
         }
@@ -282,10 +295,10 @@ impl Many {
         let right_end = rows.partition_point(|r| container_of(*r) <= container_of(rows[middle]));
         let cut = if left_end > 0 { left_end } else { right_end };
         let parts: Vec<Segment> = if cut >= rows.len() {
-            vec![Segment::Dense(Arc::new(bitmap_of(rows)))]
+            vec![Segment::dense(rows)]
         } else {
             let (left, right) = rows.split_at(cut);
-            vec![Segment::Sparse(Arc::new(left.to_vec())), Segment::Sparse(Arc::new(right.to_vec()))]
+            vec![Segment::sparse(left.to_vec()), Segment::sparse(right.to_vec())]
         };
         self.content_bytes -= self.segments[at].bytes();
         self.content_bytes += parts.iter().map(Segment::bytes).sum::<usize>();
@@ -293,24 +306,24 @@ impl Many {
     }
 
     fn remove(&mut self, row: u32) {
-        let Some(at) = self.segments.partition_point(|s| s.first() <= row).checked_sub(1) else { return };
+        let Some(at) = self.segments.partition_point(|s| s.start <= row).checked_sub(1) else { return };
         let segment = &mut self.segments[at];
-        let (rows, bytes) = (segment.rows(), segment.bytes());
-        match segment {
-            Segment::Sparse(rows) => {
+        let (rows, bytes) = (segment.len(), segment.bytes());
+        match &mut segment.rows {
+            SegmentSet::Sparse(rows) => {
                 remove_sorted(Arc::make_mut(rows), row);
             }
-            Segment::Dense(rows) => {
+            SegmentSet::Dense(rows) => {
                 let rows = Arc::make_mut(rows);
                 rows.remove(row);
                 if rows.len() < SEGMENT_ROWS as u64 / 4 {
-                    *segment = Segment::Sparse(Arc::new(rows.iter().collect()));
+                    segment.rows = SegmentSet::Sparse(Arc::new(rows.iter().collect()));
                 }
             }
         }
-        self.rows = self.rows - rows + segment.rows();
+        self.rows = self.rows - rows + segment.len();
         self.content_bytes = self.content_bytes - bytes + segment.bytes();
-        if segment.rows() == 0 {
+        if segment.len() == 0 {
             self.content_bytes -= self.segments.remove(at).bytes();
         } else {
             self.join_when_small(at);
@@ -320,29 +333,20 @@ impl Many {
     /// Joins a sparse segment with a sparse one behind it when both together are half full.
     fn join_when_small(&mut self, at: usize) {
         for left in [at, at.saturating_sub(1)] {
-            let (Some(Segment::Sparse(a)), Some(Segment::Sparse(b))) =
-                (self.segments.get(left), self.segments.get(left + 1))
-            else {
-                continue;
-            };
+            let (Some(a), Some(b)) = (self.segments.get(left), self.segments.get(left + 1)) else { continue };
+            let (SegmentSet::Sparse(a), SegmentSet::Sparse(b)) = (&a.rows, &b.rows) else { continue };
             if a.len() + b.len() > SEGMENT_ROWS / 2 {
                 continue;
             }
             let joined: Vec<u32> = a.iter().chain(b.iter()).copied().collect();
             let before = self.segments[left].bytes() + self.segments[left + 1].bytes();
-            self.segments[left] = Segment::Sparse(Arc::new(joined));
+            self.segments[left] =
+                Segment { start: self.segments[left].start, rows: SegmentSet::Sparse(Arc::new(joined)) };
             self.segments.remove(left + 1);
             self.content_bytes = self.content_bytes - before + self.segments[left].bytes();
             return;
         }
     }
-}
-
-fn bitmap_of(rows: &[u32]) -> RoaringBitmap {
-    let bitmap: RoaringBitmap = rows.iter().copied().collect();
-    // A clone has no spare capacity.
-    #[allow(clippy::redundant_clone)]
-    bitmap.clone()
 }
 
 /// The rows of one segment.

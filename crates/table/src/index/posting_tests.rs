@@ -16,10 +16,14 @@ fn verify(posting: &Posting, model: &BTreeSet<u32>) {
     assert_eq!(posting.rows(), wanted.len() as u64);
     assert_eq!(posting.heap_bytes(), posting.count_bytes());
     if let Posting::Many(many) = posting {
-        let dense = many.segments.iter().filter_map(|s| if let Segment::Dense(rows) = s { rows.min() } else { None });
-        for container in dense.map(container_of) {
-            let sharing = many.segments.iter().filter(|s| s.iter().any(|r| container_of(r) == container));
-            assert_eq!(sharing.count(), 1, "a bitmap has its container for itself");
+        for pair in many.segments.windows(2) {
+            assert!(pair[0].iter().next_back() < Some(pair[1].start), "segments follow each other");
+        }
+        let containers = |s: &Segment| s.iter().map(container_of).collect::<BTreeSet<u32>>();
+        for segment in &many.segments {
+            assert!(Some(segment.start) <= segment.iter().next());
+            let shared = many.segments.iter().filter(|s| !containers(s).is_disjoint(&containers(segment)));
+            assert_eq!(shared.count(), 1, "a container lies in one segment");
         }
     }
 }

@@ -333,9 +333,14 @@ impl Pair {
         let difference = table.difference(&staged);
         // The model numbers loaded rows anew; without key only the rows can be compared.
         match (self.model.schema.key.is_empty(), difference, self.model.load(&rows)) {
-            (true, Ok(operations), _) => {
+            (true, Ok(operations), model) => {
                 let next = self.snapshot.index().next();
-                let refreshed = self.snapshot.apply(next, &operations).expect("no key to violate").0;
+                let refreshed = match (self.snapshot.apply(next, &operations), model) {
+                    (Ok((refreshed, _)), Ok(_)) => refreshed,
+                    // An index that was added is unique, and the new rows are not.
+                    (Err(_), Err(_)) => return,
+                    (table, _) => panic!("{:?}", table.map(|t| t.1)),
+                };
                 let after = refreshed.table(&self.table()).expect("there");
                 let mut found: Vec<String> =
                     after.rows().map(|id| format!("{:?}", after.row(id).expect("live").values())).collect();
