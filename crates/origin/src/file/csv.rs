@@ -147,10 +147,21 @@ pub(super) fn load(
                 value_error(&file.table, column, &value, file.place(line), reason)
             };
             let text = std::str::from_utf8(field).map_err(|_| refused("it is not UTF-8"))?;
-            if let Values::Text(values) = &mut builder.values {
-                values.push(field);
-                builder.mark_value();
-                continue;
+            // The two commonest types without a detour through `Value`.
+            match &mut builder.values {
+                Values::Text(values) => {
+                    values.push(field);
+                    builder.mark_value();
+                    continue;
+                }
+                Values::BigInt(values) => {
+                    if let Ok(number) = text.parse() {
+                        values.push(number);
+                        builder.mark_value();
+                        continue;
+                    }
+                }
+                _ => {}
             }
             let value = Value::parse(text, column.data_type).map_err(|error| refused(reason_of(&error)))?;
             if !builder.push(&value) {

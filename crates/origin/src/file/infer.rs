@@ -35,7 +35,7 @@ pub(crate) struct TextSeen {
 impl TextSeen {
     /// Takes a value into account.
     pub(crate) fn add(&mut self, text: &str) {
-        if self.others {
+        if self.others || self.add_short_integer(text) {
             return;
         }
         match text.bytes().next() {
@@ -52,6 +52,20 @@ impl TextSeen {
             _ if matches!(text, "NaN" | "Infinity") => self.exponents = true,
             _ => self.others = true,
         }
+    }
+
+    /// The quick way for what most values are: whole numbers that 64 bits hold whatever their digits.
+    fn add_short_integer(&mut self, text: &str) -> bool {
+        const ALWAYS_FIT: usize = 15;
+        let digits = text.as_bytes();
+        let whole_digits = match digits {
+            [b'0'] => 0,
+            [b'1'..=b'9', rest @ ..] if rest.len() < ALWAYS_FIT && rest.iter().all(u8::is_ascii_digit) => digits.len(),
+            _ => return false,
+        };
+        self.integers = true;
+        self.whole_digits = self.whole_digits.max(u32::try_from(whole_digits).unwrap_or(0));
+        true
     }
 
     /// Takes a value into account that is no number, boolean or time.
@@ -236,7 +250,7 @@ mod tests {
 
     #[test]
     fn the_narrowest_type_that_holds_all() {
-        let cases: [(&[&str], &str); 32] = [
+        let cases: [(&[&str], &str); 33] = [
             (&[], "TEXT"),
             (&["1", "-5", "0"], "BIGINT"),
             (&["9223372036854775807", "-9223372036854775808"], "BIGINT"),
@@ -257,6 +271,7 @@ mod tests {
             (&["1.", "2"], "TEXT"),
             (&[".5"], "DECIMAL(18,1)"),
             (&["00.5"], "TEXT"),
+            (&["0", "0.12345678901234567890123456789012345678"], "DECIMAL(38,38)"),
             (&["true", "FALSE"], "BOOLEAN"),
             (&["true", "1"], "TEXT"),
             (&["t", "f"], "TEXT"),
