@@ -65,6 +65,37 @@ pub const ORIGIN_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of one line or one value of a file that is loaded.
 pub const MAX_FIELD_BYTES: usize = 64 << 20;
 
+/// Writes that may wait for the writer; more are refused until there is room.
+pub const WRITE_QUEUE: usize = 1_024;
+/// Rows of a write that is applied on the spot; larger ones are applied on a thread that may block.
+pub const INLINE_APPLY_ROWS: usize = 1_000;
+/// Rows of a table that may be looked at on the spot for a write; larger ones are looked at on a thread that may block.
+pub const INLINE_SCAN_ROWS: u64 = 50_000;
+/// Bytes of a caller's request id.
+pub const REQUEST_ID_BYTES: usize = 128;
+/// Answers that are remembered for requests with an id.
+pub const REQUEST_IDS: usize = 65_536;
+/// Bytes of rows that remembered answers may hold together.
+pub const REQUEST_ID_ROW_BYTES: usize = 64 << 20;
+/// Time that a read waits for the token that it shows.
+pub const TOKEN_WAIT: Duration = Duration::from_secs(2);
+
+/// Time between two looks for rows that have expired or are too many.
+pub const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+/// Rows that one look removes at a time.
+pub const SWEEP_ROWS: usize = 65_536;
+
+/// Tables that are loaded at the same time.
+pub const LOADS_AT_ONCE: usize = 4;
+/// Calls that may wait for the next load of one table.
+pub const LOAD_WAITERS: usize = 1_024;
+/// Rows of a refresh's difference that are written at once; a larger one is written as a whole new load.
+pub const DIFFERENCE_ROWS: usize = 262_144;
+/// Time until a first load that failed is tried again; it doubles with each failure.
+pub const LOAD_RETRY_FIRST: Duration = Duration::from_secs(1);
+/// Longest time between two tries of a first load.
+pub const LOAD_RETRY_MOST: Duration = Duration::from_secs(60);
+
 /// Bytes of a configuration file.
 pub const CONFIG_BYTES: u64 = 4 << 20;
 
