@@ -1,1 +1,45 @@
-//! CacheSQL.
+//! One running member of a group: its tables, the one writer, loading and refreshing, and what callers ask of it.
+//!
+//! `node` is where requests arrive. Reads go from there to the engine, on the newest snapshot (`core`). Writes go to
+//! `writer`, which plans them in turn, takes a position from the `log` and publishes. Tables come in through `refresher`
+//! (when) and `load` (how), from `origins`; rows that are too old or too many leave through `retention`.
+
+mod clock;
+mod config;
+mod core;
+mod counters;
+mod error;
+mod load;
+mod log;
+mod memory;
+mod node;
+mod original;
+mod origins;
+mod outcome;
+mod progress;
+mod refresher;
+mod remembered;
+mod request;
+mod retention;
+mod source;
+mod tasks;
+mod writer;
+
+pub use cachesql_origin::{CsvOptions, Estimate, FileFormat, FileSource, OriginConfig, OriginError, OriginUrl, Secret};
+pub use cachesql_sql::{
+    Amount, ColumnInfo, Comparison, DirectRow, DirectRows, EngineLimits, Explanation, Filter, OnConflict, Operand,
+    OrderBy, Prepared, Projection, RowStream, Rows, Select, SqlError, StatementKind, Write,
+};
+pub use cachesql_table::{Cell, GroupSnapshot, Index, Refusal, Table};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use config::{NamedOrigin, NodeConfig, Refresh, TableConfig, TableSource};
+pub use counters::Counters;
+pub use error::NodeError;
+pub use log::{Entry, EntryError, LocalLog, Log};
+pub use memory::{MemoryReport, TableMemoryReport};
+pub use node::Node;
+pub use original::{Original, OriginalHealth, OriginalMetrics, TableDetail, TableListing, TableStats};
+pub use remembered::RequestKey;
+pub use request::{
+    BatchAnswer, Consistency, LoadPhase, LoadReport, RequestOptions, SqlAnswer, Statement, TableLoad, WriteAnswer,
+};

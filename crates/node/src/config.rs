@@ -1,0 +1,139 @@
+//! What a node is started with: plain data, made by whoever reads the configuration.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cachesql_origin::{FileSource, OriginConfig};
+use cachesql_sql::EngineLimits;
+use cachesql_types::{Column, DataType, Value, limits};
+
+use crate::clock::{Clock, SystemClock};
+
+/// Everything that one node is started with.
+#[derive(Clone)]
+pub struct NodeConfig {
+    /// The node's name; answers say that it served them.
+    pub name: String,
+    /// Name of the group that its tables belong to; tokens carry it.
+    pub group: String,
+    /// Bytes that rows and indexes may take together, loads under way included. Writes and loads that would pass it are refused.
+    pub memory_bytes: u64,
+    /// Worker threads of the process; only reported.
+    pub threads: usize,
+    /// Limits of one statement.
+    pub limits: EngineLimits,
+    /// Where tables come from.
+    pub origins: Vec<NamedOrigin>,
+    /// The tables to load.
+    pub tables: Vec<TableConfig>,
+    /// Time between two looks for rows that have expired or are too many.
+    pub sweep_interval: Duration,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl NodeConfig {
+    /// A node named `local` in a group named `main`, without tables, on the machine's clock.
+    pub fn new(memory_bytes: u64) -> NodeConfig {
+        NodeConfig {
+            name: "local".into(),
+            group: "main".into(),
+            memory_bytes,
+            threads: 1,
+            limits: EngineLimits::default(),
+            origins: Vec::new(),
+            tables: Vec::new(),
+            sweep_interval: limits::SWEEP_INTERVAL,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+impl fmt::Debug for NodeConfig {
+    // Origins carry passwords and stay out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeConfig")
+            .field("name", &self.name)
+            .field("group", &self.group)
+            .field("memory_bytes", &self.memory_bytes)
+            .field("tables", &self.tables.iter().map(|t| &t.name).collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+/// An origin and the name that tables call it by.
+#[derive(Clone)]
+pub struct NamedOrigin {
+    /// Its name, unique among the origins.
+    pub name: String,
+    /// Where and how it is reached.
+    pub config: OriginConfig,
+}
+
+/// One table: where its rows come from, and how it is kept.
+#[derive(Clone, Debug)]
+pub struct TableConfig {
+    /// Its name, unique among the tables whatever the case.
+    pub name: String,
+    /// Where its rows come from.
+    pub source: TableSource,
+    /// Columns of the primary key; empty to take the origin's, when that can be known.
+    pub key: Vec<String>,
+    /// Columns of each index beside the primary key. They are named as the original names them: `A`, or `A+B`.
+    pub indexes: Vec<Vec<String>>,
+    /// Types that differ from what the origin says, by column.
+    pub types: Vec<(String, DataType)>,
+    /// When the rows are read again.
+    pub refresh: Refresh,
+    /// Rows not read or written for that long are removed.
+    pub ttl: Option<Duration>,
+    /// Rows beyond that many, least recently used first, are removed.
+    pub max_rows: Option<u64>,
+}
+
+impl TableConfig {
+    /// A table that is loaded once, with what the origin says of its key, and no indexes.
+    pub fn new(name: impl Into<String>, source: TableSource) -> TableConfig {
+        TableConfig {
+            name: name.into(),
+            source,
+            key: Vec::new(),
+            indexes: Vec::new(),
+            types: Vec::new(),
+            refresh: Refresh::Never,
+            ttl: None,
+            max_rows: None,
+        }
+    }
+}
+
+/// Where a table's rows come from.
+#[derive(Clone, Debug)]
+pub enum TableSource {
+    /// A query on an origin.
+    Query {
+        /// Name of the origin.
+        origin: String,
+        /// The query; parameters are `$1` and so on, or `?`.
+        sql: String,
+        /// Its parameters, in order.
+        params: Vec<Value>,
+    },
+    /// A file.
+    File(FileSource),
+    /// Nowhere: the table is there from the start, without rows.
+    Empty {
+        /// Its columns.
+        columns: Vec<Column>,
+    },
+}
+
+/// When a table's rows are read again from where they came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refresh {
+    /// On demand only.
+    Never,
+    /// That long after the last time ended.
+    Every(Duration),
+}

@@ -1,0 +1,121 @@
+//! What all parts of a node see: the published snapshot, the engine, the clock, the counters.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use cachesql_sql::{Engine, SqlError};
+use cachesql_table::{GroupSnapshot, Table};
+use cachesql_types::{LogIndex, Token, limits};
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::config::NodeConfig;
+use crate::counters::Counters;
+use crate::error::NodeError;
+use crate::request::Consistency;
+
+/// Shared by the node and its tasks. Only the writer publishes.
+pub(crate) struct Core {
+    pub(crate) name: Arc<str>,
+    pub(crate) group: Arc<str>,
+    pub(crate) memory_bytes: u64,
+    pub(crate) threads: usize,
+    pub(crate) statement_memory_bytes: usize,
+    pub(crate) engine: Engine,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) counters: Counters,
+    /// The number that the next load is told apart by.
+    next_load: AtomicU64,
+    snapshot: ArcSwap<GroupSnapshot>,
+    published: watch::Sender<LogIndex>,
+}
+
+impl Core {
+    pub(crate) fn new(config: &NodeConfig) -> Core {
+        Core {
+            name: Arc::from(config.name.as_str()),
+            group: Arc::from(config.group.as_str()),
+            memory_bytes: config.memory_bytes,
+            threads: config.threads,
+            statement_memory_bytes: config.limits.memory_bytes,
+            engine: Engine::new(config.limits),
+            clock: config.clock.clone(),
+            counters: Counters::new(),
+            // Another member that loads later must not use the same numbers; time sees to that.
+            next_load: AtomicU64::new(config.clock.now_ms() << 20),
+            snapshot: ArcSwap::from_pointee(GroupSnapshot::empty()),
+            published: watch::Sender::new(LogIndex(0)),
+        }
+    }
+
+    /// The newest snapshot.
+    pub(crate) fn snapshot(&self) -> GroupSnapshot {
+        GroupSnapshot::clone(&self.snapshot.load())
+    }
+
+    /// Makes a snapshot the newest: readers that come from now on see it, those at work keep theirs.
+    pub(crate) fn publish(&self, snapshot: GroupSnapshot) {
+        let index = snapshot.index();
+        self.snapshot.store(Arc::new(snapshot));
+        self.published.send_replace(index);
+    }
+
+    /// A number that no other load has.
+    pub(crate) fn next_load(&self) -> u64 {
+        self.next_load.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn token(&self, index: LogIndex) -> Token {
+        Token { group: self.group.to_string(), index }
+    }
+
+    /// A table of the newest snapshot.
+    pub(crate) fn table(&self, name: &str) -> Result<Arc<Table>, NodeError> {
+        find_table(&self.snapshot.load(), name).cloned()
+    }
+
+    /// A snapshot as new as asked for. This node is its group's only member, so its newest snapshot holds everything that
+    /// was ever acknowledged; only a token can be ahead of it, for a moment, or for good when it is from before a restart.
+    pub(crate) async fn snapshot_for(&self, consistency: &Consistency) -> Result<GroupSnapshot, NodeError> {
+        let Consistency::Session(Some(token)) = consistency else { return Ok(self.snapshot()) };
+        if *token.group != *self.group {
+            return Err(NodeError::OtherGroup { group: token.group.clone(), serves: self.group.to_string() });
+        }
+        let newest = self.snapshot();
+        if newest.index() >= token.index {
+            return Ok(newest);
+        }
+        let mut published = self.published.subscribe();
+        let reached = published.wait_for(|index| *index >= token.index);
+        match tokio::time::timeout(limits::TOKEN_WAIT, reached).await {
+            Ok(Ok(_)) => Ok(self.snapshot()),
+            Ok(Err(_)) => Err(NodeError::Shutdown),
+            Err(_) => {
+                let have = self.snapshot.load().index();
+                Err(NodeError::TokenAhead { wanted: token.index, have, waited: limits::TOKEN_WAIT })
+            }
+        }
+    }
+
+    /// Counts an error where it is handed to the caller.
+    pub(crate) fn counted<T>(&self, outcome: Result<T, NodeError>) -> Result<T, NodeError> {
+        if let Err(error) = &outcome {
+            self.counters.error(error.sqlstate());
+        }
+        outcome
+    }
+}
+
+/// A table of a snapshot, by its exact name or else without regard to case.
+pub(crate) fn find_table<'a>(snapshot: &'a GroupSnapshot, name: &str) -> Result<&'a Arc<Table>, NodeError> {
+    snapshot.table(name).ok_or_else(|| NodeError::UnknownTable { table: name.chars().take(80).collect() })
+}
+
+/// An engine's error about an unknown table is the node's own.
+pub(crate) fn sql_error(error: SqlError) -> NodeError {
+    match error {
+        SqlError::UnknownTable { table } => NodeError::UnknownTable { table },
+        other => NodeError::Sql(other),
+    }
+}

@@ -1,0 +1,230 @@
+//! One load of one table, from the origin's first word to the last row.
+//!
+//! 1. The origin describes the rows; columns that are no longer the table's are noticed here, and the load ends.
+//! 2. What will come is held against the memory limit.
+//! 3. A table without rows is *filled*: batches are staged in the snapshot, invisible, and appear at once when all are there.
+//! 4. A table with rows is *refreshed*: the new rows are gathered beside it, compared with the old ones, and the difference
+//!    is written at once. Unchanged rows cost nothing.
+//!
+//! The origin wins: what was written to the table and not to its origin is undone by a load, also when it was written
+//! while the load ran. A load that fails leaves the rows as they were.
+
+use std::sync::Arc;
+
+use arrow::record_batch::RecordBatch;
+use cachesql_origin::{Estimate, OriginError};
+use cachesql_table::{GroupSnapshot, Operation, StagedRows, Table};
+use cachesql_types::{TableSchema, limits};
+use futures::{Stream, StreamExt as _};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::config::TableConfig;
+use crate::core::{Core, find_table};
+use crate::error::NodeError;
+use crate::memory::bytes_of;
+use crate::origins::TableOrigin;
+use crate::progress::Progress;
+use crate::request::LoadReport;
+use crate::source::{change_between, retention_of, schema_of};
+use crate::writer::{Plan, Planned, Writer, Written, unblocked};
+
+/// What one table's loads need.
+pub(crate) struct Loader {
+    pub(crate) core: Arc<Core>,
+    pub(crate) writer: Writer,
+    pub(crate) config: TableConfig,
+    pub(crate) origin: TableOrigin,
+    pub(crate) progress: Progress,
+}
+
+/// Rows that a load brought, and what it changed.
+struct Loaded {
+    rows: u64,
+    put: u64,
+    deleted: u64,
+    written: Written,
+}
+
+/// Rows on their way into a table.
+trait Batches: Stream<Item = Result<RecordBatch, NodeError>> + Send + Unpin {}
+
+impl<S: Stream<Item = Result<RecordBatch, NodeError>> + Send + Unpin> Batches for S {}
+
+impl Loader {
+    /// Loads the table.
+    pub(crate) async fn load(&self) -> Result<LoadReport, NodeError> {
+        let started = Instant::now();
+        let description = self.origin.describe().await.map_err(|e| self.origin_error(e))?;
+        let described = schema_of(&self.config, &description)?;
+        let current = self.core.snapshot().table(&self.config.name).cloned();
+        if let Some(table) = &current
+            && let Some(change) = change_between(table.schema(), &described)
+        {
+            return Err(NodeError::SchemaChanged { table: self.config.name.clone(), change });
+        }
+        self.progress.estimated(description.estimate);
+        self.admit_estimate(description.estimate)?;
+        let columns = current.as_ref().map_or(&described.columns, |table| &table.schema().columns);
+        let rows = self.origin.load(columns).await.map_err(|e| self.origin_error(e))?;
+        let rows = rows.map(|batch| {
+            let batch = batch.map_err(|e| self.origin_error(e))?;
+            self.progress.arrived(&batch);
+            Ok(batch)
+        });
+        let loaded = match current {
+            Some(table) if table.row_count() > 0 => self.refresh(table, rows).await?,
+            // Indexes that were added meanwhile stay.
+            Some(table) => self.fill(TableSchema::clone(table.schema()), rows, Vec::new()).await?,
+            None => {
+                let retention = retention_of(&self.config).into_iter().collect();
+                self.fill(described, rows, retention).await?
+            }
+        };
+        Ok(LoadReport {
+            table: self.config.name.clone(),
+            rows: loaded.rows,
+            put: loaded.put,
+            deleted: loaded.deleted,
+            took: started.elapsed(),
+            token: self.core.token(loaded.written.index),
+        })
+    }
+
+    fn origin_error(&self, source: OriginError) -> NodeError {
+        NodeError::Origin { table: self.config.name.clone(), source }
+    }
+
+    fn admit_estimate(&self, estimate: Option<Estimate>) -> Result<(), NodeError> {
+        self.admit_bytes(estimate.map_or(0, |e| e.bytes))
+    }
+
+    /// Refuses bytes that would not fit beside what is there: the old rows of a table stay until the new ones are.
+    fn admit_bytes(&self, bytes: u64) -> Result<(), NodeError> {
+        let used_bytes = self.core.snapshot().memory().total();
+        let limit_bytes = self.core.memory_bytes;
+        let wanted = used_bytes.saturating_add(bytes);
+        if wanted <= limit_bytes {
+            return Ok(());
+        }
+        let what = self.memory_subject();
+        Err(NodeError::MemoryLimit { what, needed_bytes: wanted.saturating_sub(limit_bytes), used_bytes, limit_bytes })
+    }
+
+    fn memory_subject(&self) -> String {
+        format!("loading table {:?}", self.config.name)
+    }
+
+    /// Stages all rows in the snapshot and lets them appear at once, with `also` in the same step.
+    async fn fill(&self, schema: TableSchema, rows: impl Batches, also: Vec<Operation>) -> Result<Loaded, NodeError> {
+        let load = self.core.next_load();
+        self.writer.apply(vec![Operation::BeginLoad { load, schema }]).await?;
+        let outcome = self.fill_staged(load, rows, also).await;
+        if outcome.is_err() {
+            // What was staged is given up. When that fails too the writer is gone or fenced, and all of it with it.
+            let _ = self.writer.apply(vec![Operation::AbandonLoad { load }]).await;
+        }
+        outcome.map_err(|error| self.named(error))
+    }
+
+    async fn fill_staged(&self, load: u64, mut rows: impl Batches, also: Vec<Operation>) -> Result<Loaded, NodeError> {
+        let mut count = 0_u64;
+        while let Some(batch) = rows.next().await {
+            let batch = batch?;
+            count = count.saturating_add(batch.num_rows() as u64);
+            self.writer.apply(vec![Operation::LoadRows { load, batch }]).await?;
+        }
+        let mut finish = vec![Operation::FinishLoad { load }];
+        finish.extend(also);
+        let written = self.writer.apply(finish).await?;
+        Ok(Loaded { rows: count, put: count, deleted: 0, written })
+    }
+
+    /// Gathers the new rows beside the old ones and writes the difference.
+    async fn refresh(&self, table: Arc<Table>, mut rows: impl Batches) -> Result<Loaded, NodeError> {
+        let mut staged = StagedRows::new(table.schema().clone());
+        while let Some(batch) = rows.next().await {
+            let batch = batch?;
+            staged = unblocked(move || staged.push(&batch).map(|()| staged)).await??;
+            self.admit_bytes(bytes_of(staged.bytes()))?;
+        }
+        let count = staged.rows();
+        let staged = Arc::new(staged);
+        let difference = {
+            let (table, staged) = (table.clone(), staged.clone());
+            unblocked(move || table.difference(&staged)).await??
+        };
+        if changes_in(&difference).total() > limits::DIFFERENCE_ROWS as u64 {
+            // Most of the table is new. As a load it goes through the log in bounded pieces, and still appears at once.
+            let schema = TableSchema::clone(table.schema());
+            let batches = futures::stream::iter(staged.batches().collect::<Vec<_>>()).map(Ok);
+            return self.fill(schema, batches, Vec::new()).await;
+        }
+        let changes = Arc::new(Mutex::new(Changes::default()));
+        let plan = {
+            let changes = changes.clone();
+            Plan::long(move |_, newest| {
+                let operations = difference_now(newest, &table, difference, &staged)?;
+                *changes.lock() = changes_in(&operations);
+                Ok(Planned::counted(operations))
+            })
+        };
+        let written = self.writer.write(plan, None).await.map_err(|error| self.named(error))?;
+        let Changes { put, deleted } = *changes.lock();
+        Ok(Loaded { rows: count, put, deleted, written })
+    }
+
+    /// Says of a limit that the writer met that it was this load that met it.
+    fn named(&self, error: NodeError) -> NodeError {
+        match error {
+            NodeError::MemoryLimit { needed_bytes, used_bytes, limit_bytes, .. } => {
+                NodeError::MemoryLimit { what: self.memory_subject(), needed_bytes, used_bytes, limit_bytes }
+            }
+            other => other,
+        }
+    }
+}
+
+/// The difference, in the writer's turn. It was computed outside of it; when the table was written since, it is computed
+/// again, so that what was written meanwhile cannot survive by half.
+fn difference_now(
+    newest: &GroupSnapshot,
+    compared: &Arc<Table>,
+    difference: Vec<Operation>,
+    staged: &StagedRows,
+) -> Result<Vec<Operation>, NodeError> {
+    let name = &compared.schema().name;
+    let table = find_table(newest, name)?;
+    if Arc::ptr_eq(table, compared) {
+        return Ok(difference);
+    }
+    if table.schema().columns != compared.schema().columns || table.schema().key != compared.schema().key {
+        return Err(NodeError::Redefined { table: name.clone() });
+    }
+    Ok(table.difference(staged)?)
+}
+
+/// Rows that a difference puts and deletes.
+#[derive(Clone, Copy, Default)]
+struct Changes {
+    put: u64,
+    deleted: u64,
+}
+
+impl Changes {
+    fn total(self) -> u64 {
+        self.put.saturating_add(self.deleted)
+    }
+}
+
+fn changes_in(difference: &[Operation]) -> Changes {
+    let mut changes = Changes::default();
+    for operation in difference {
+        match operation {
+            Operation::Put { rows, .. } => changes.put = changes.put.saturating_add(rows.len() as u64),
+            Operation::Delete { keys, .. } => changes.deleted = changes.deleted.saturating_add(keys.len() as u64),
+            _ => {}
+        }
+    }
+    changes
+}

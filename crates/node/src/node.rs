@@ -1,0 +1,452 @@
+//! One running member: what callers ask of it goes from here to the engine, the writer or a table's loads.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cachesql_sql::{DirectRows, Engine, Explanation, Prepared, Rows, Select, StatementKind, Write};
+use cachesql_table::{GroupSnapshot, Operation};
+use cachesql_types::{Token, limits};
+use futures::future::join_all;
+use tokio::sync::{Semaphore, watch};
+
+use crate::config::{NodeConfig, TableConfig};
+use crate::core::{Core, find_table, sql_error};
+use crate::counters::{Counters, MeasuredState};
+use crate::error::NodeError;
+use crate::load::Loader;
+use crate::log::{LocalLog, Log};
+use crate::memory::MemoryReport;
+use crate::original::Original;
+use crate::origins::Origins;
+use crate::outcome::Outcome;
+use crate::progress::{self, Loads, Progress};
+use crate::refresher::Refresher;
+use crate::remembered::RequestKey;
+use crate::request::{
+    BatchAnswer, Consistency, LoadReport, RequestOptions, SqlAnswer, Statement, TableLoad, WriteAnswer,
+};
+use crate::retention;
+use crate::source::empty_table;
+use crate::tasks::Tasks;
+use crate::writer::{Plan, Planned, Writer, Written};
+
+/// One running member.
+pub struct Node {
+    pub(crate) core: Arc<Core>,
+    writer: Writer,
+    /// By the table's configured name.
+    refreshers: BTreeMap<String, Refresher>,
+    pub(crate) tables: Vec<TableConfig>,
+    loads: Arc<Loads>,
+    /// The sweeper and the loads, which write, and end before the writer does.
+    feeders: Tasks,
+    writer_task: Tasks,
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("name", &self.core.name).field("group", &self.core.group).finish_non_exhaustive()
+    }
+}
+
+impl Node {
+    /// Starts a node. It returns once the configuration is understood; tables are loaded behind it, each as soon as its
+    /// turn comes, and a load that fails is tried again. Must be called inside a tokio runtime with time enabled.
+    pub async fn start(config: NodeConfig) -> Result<Arc<Node>, NodeError> {
+        Node::start_on(config, Arc::new(LocalLog::default())).await
+    }
+
+    /// The same on a log of the caller's.
+    pub async fn start_on(config: NodeConfig, log: Arc<dyn Log>) -> Result<Arc<Node>, NodeError> {
+        check_names(&config.tables)?;
+        let origins = Origins::new(&config.origins)?;
+        let core = Arc::new(Core::new(&config));
+        let loads = Arc::new(progress::not_begun(config.tables.iter().map(|t| t.name.as_str())));
+        let (feeders, writer_task) = (Tasks::new(), Tasks::new());
+        let (writer, task) = Writer::new(core.clone(), log);
+        writer_task.spawn(task);
+
+        let mut refreshers = BTreeMap::new();
+        let permits = Arc::new(Semaphore::new(limits::LOADS_AT_ONCE));
+        for (position, table) in config.tables.iter().enumerate() {
+            let progress = Progress::new(loads.clone(), position);
+            let Some(origin) = origins.of_table(table)? else {
+                writer.apply(empty_table(table)?).await?;
+                progress.needs_no_load();
+                continue;
+            };
+            let loader = Loader { core: core.clone(), writer: writer.clone(), config: table.clone(), origin, progress };
+            let (refresher, task) = Refresher::new(loader, permits.clone(), feeders.stop_signal());
+            refreshers.insert(table.name.clone(), refresher);
+            feeders.spawn(task);
+        }
+        feeders.spawn(retention::sweep(core.clone(), writer.clone(), config.sweep_interval, feeders.stop_signal()));
+        Ok(Arc::new(Node { core, writer, refreshers, tables: config.tables, loads, feeders, writer_task }))
+    }
+
+    /// Stops loads and the sweeper, lets the writes that wait be served, and returns when all of that has ended. Reads are
+    /// answered for as long as somebody holds the node.
+    pub async fn shutdown(&self) {
+        self.feeders.stop();
+        self.feeders.ended().await;
+        self.writer.close().await;
+        self.writer_task.ended().await;
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.core.name
+    }
+
+    /// The name of the group that its tables belong to.
+    pub fn group(&self) -> &str {
+        &self.core.group
+    }
+
+    /// True once every configured table was loaded.
+    pub fn ready(&self) -> bool {
+        progress::all_loaded(&self.loads.borrow())
+    }
+
+    /// Returns once every configured table was loaded.
+    pub async fn wait_ready(&self) {
+        // The sender lives in the node, so this cannot fail while it is borrowed.
+        let _ = self.loads.subscribe().wait_for(|loads| progress::all_loaded(loads)).await;
+    }
+
+    /// How far the configured tables' loads are, in configuration order.
+    pub fn loads(&self) -> watch::Receiver<Vec<TableLoad>> {
+        self.loads.subscribe()
+    }
+
+    /// The newest snapshot. Never waits.
+    pub fn snapshot(&self) -> GroupSnapshot {
+        self.core.snapshot()
+    }
+
+    /// A snapshot as new as asked for. Waits only for a token that is ahead of this node, and only for so long.
+    pub async fn snapshot_for(&self, consistency: &Consistency) -> Result<GroupSnapshot, NodeError> {
+        self.core.counted(self.core.snapshot_for(consistency).await)
+    }
+
+    /// What somebody who saw a snapshot has seen.
+    pub fn token(&self, snapshot: &GroupSnapshot) -> Token {
+        self.core.token(snapshot.index())
+    }
+
+    /// A read of one table, as a typed plan. Synchronous, and quick when an index serves it.
+    pub fn select(
+        &self,
+        snapshot: &GroupSnapshot,
+        select: &Select,
+        params: &[cachesql_types::Value],
+    ) -> Result<DirectRows, NodeError> {
+        match self.core.engine.select(snapshot, select, params) {
+            Ok(rows) => {
+                self.core.counters.reads_direct.inc();
+                rows.touch(self.core.clock.now_ms());
+                Ok(rows)
+            }
+            Err(error) => self.core.counted(Err(sql_error(error))),
+        }
+    }
+
+    /// Plans a statement without running it: its kind, its parameters and the columns of its answer.
+    pub fn prepare(
+        &self,
+        snapshot: &GroupSnapshot,
+        sql: &str,
+        types: &[Option<cachesql_types::DataType>],
+    ) -> Result<Arc<Prepared>, NodeError> {
+        self.core.counted(self.core.engine.prepare(snapshot, sql, types).map_err(sql_error))
+    }
+
+    /// Which path would serve a statement, and which index.
+    pub async fn explain(&self, sql: &str) -> Result<Explanation, NodeError> {
+        let snapshot = self.core.snapshot();
+        self.core.counted(self.core.engine.explain(&snapshot, sql).await.map_err(sql_error))
+    }
+
+    /// Runs one statement.
+    pub async fn sql(&self, statement: Statement, options: &RequestOptions) -> Result<SqlAnswer, NodeError> {
+        self.core.counted(self.run_statement(statement, options).await)
+    }
+
+    async fn run_statement(&self, statement: Statement, options: &RequestOptions) -> Result<SqlAnswer, NodeError> {
+        let snapshot = self.core.snapshot_for(&options.consistency).await?;
+        let prepared = self.core.engine.prepare(&snapshot, &statement.sql, &[]).map_err(sql_error)?;
+        if is_read(prepared.kind()) {
+            return self.read(&snapshot, &prepared, &statement).await;
+        }
+        let key = request_key(options, || format!("{:?}", (&statement.sql, &statement.params)))?;
+        let written = self.writer.write(Plan::Statements(vec![statement]), key).await?;
+        let outcome =
+            written.outcomes.first().ok_or_else(|| NodeError::Internal("a write without an outcome".into()))?;
+        Ok(self.sql_answer(&written, outcome))
+    }
+
+    async fn read(
+        &self,
+        snapshot: &GroupSnapshot,
+        prepared: &Prepared,
+        statement: &Statement,
+    ) -> Result<SqlAnswer, NodeError> {
+        let rows = self.core.engine.query(snapshot, prepared, &statement.params).await.map_err(sql_error)?;
+        match &rows {
+            Rows::Direct(direct) => {
+                self.core.counters.reads_direct.inc();
+                direct.touch(self.core.clock.now_ms());
+            }
+            Rows::Stream(_) => {
+                self.core.counters.reads_datafusion.inc();
+            }
+        }
+        Ok(SqlAnswer {
+            columns: rows.columns().to_vec(),
+            rows: Some(rows),
+            affected: None,
+            token: self.core.token(snapshot.index()),
+            served_by: self.core.name.clone(),
+            age: Duration::ZERO,
+            replayed: false,
+        })
+    }
+
+    fn sql_answer(&self, written: &Written, outcome: &Outcome) -> SqlAnswer {
+        SqlAnswer {
+            columns: outcome.columns(),
+            rows: outcome.rows(),
+            affected: outcome.affected,
+            token: self.core.token(written.index),
+            served_by: self.core.name.clone(),
+            age: Duration::ZERO,
+            replayed: written.replayed,
+        }
+    }
+
+    /// Runs several statements, all or nothing; each sees what the ones before it did, and nobody else sees half of it.
+    pub async fn batch(&self, statements: Vec<Statement>, options: &RequestOptions) -> Result<BatchAnswer, NodeError> {
+        self.core.counted(self.run_batch(statements, options).await)
+    }
+
+    async fn run_batch(&self, statements: Vec<Statement>, options: &RequestOptions) -> Result<BatchAnswer, NodeError> {
+        if statements.len() > limits::MAX_BATCH_STATEMENTS {
+            let most = limits::MAX_BATCH_STATEMENTS;
+            return Err(NodeError::BatchTooLong { statements: statements.len(), most });
+        }
+        let snapshot = self.core.snapshot_for(&options.consistency).await?;
+        // A statement that cannot be prepared yet may need what one before it creates: the writer will see.
+        let prepare =
+            |s: &Statement| self.core.engine.prepare(&snapshot, &s.sql, &[]).ok().filter(|p| is_read(p.kind()));
+        if let Some(reads) = statements.iter().map(prepare).collect::<Option<Vec<_>>>() {
+            let mut answers = Vec::with_capacity(reads.len());
+            for (prepared, statement) in reads.iter().zip(&statements) {
+                answers.push(self.read(&snapshot, prepared, statement).await?);
+            }
+            return Ok(BatchAnswer { answers, token: self.core.token(snapshot.index()) });
+        }
+        let content = || format!("{:?}", statements.iter().map(|s| (&s.sql, &s.params)).collect::<Vec<_>>());
+        let key = request_key(options, content)?;
+        let written = self.writer.write(Plan::Statements(statements), key).await?;
+        let answers = written.outcomes.iter().map(|outcome| self.sql_answer(&written, outcome)).collect();
+        Ok(BatchAnswer { answers, token: self.core.token(written.index) })
+    }
+
+    /// Runs a typed write. `seen` is the snapshot that its column positions were taken from: when the table has another
+    /// shape by the time its turn comes, it is refused.
+    pub async fn write(
+        &self,
+        seen: &GroupSnapshot,
+        write: Write,
+        options: &RequestOptions,
+    ) -> Result<WriteAnswer, NodeError> {
+        self.core.counted(self.run_write(seen, write, options).await)
+    }
+
+    async fn run_write(
+        &self,
+        seen: &GroupSnapshot,
+        write: Write,
+        options: &RequestOptions,
+    ) -> Result<WriteAnswer, NodeError> {
+        let table = find_table(seen, table_of(&write))?;
+        let schema = table.schema().clone();
+        let key = request_key(options, || format!("{write:?}"))?;
+        let is_quick = match &write {
+            Write::Insert { rows, .. } => rows.len() <= limits::INLINE_APPLY_ROWS,
+            // Without an index they look at every row.
+            _ => table.row_count() <= limits::INLINE_SCAN_ROWS,
+        };
+        let make = move |engine: &Engine, newest: &GroupSnapshot| {
+            let table = find_table(newest, &schema.name)?;
+            if !Arc::ptr_eq(table.schema(), &schema) && table.schema().columns != schema.columns {
+                return Err(NodeError::Redefined { table: schema.name.clone() });
+            }
+            let plan = engine.plan_typed_write(newest, &write).map_err(sql_error)?;
+            let outcome = Outcome::written(plan.affected, plan.returning);
+            Ok(Planned { operations: plan.operations, outcomes: Some(vec![outcome]) })
+        };
+        self.run_plan(if is_quick { Plan::quick(make) } else { Plan::long(make) }, key).await
+    }
+
+    /// Hands a plan of one outcome to the writer.
+    pub(crate) async fn run_plan(&self, plan: Plan, key: Option<RequestKey>) -> Result<WriteAnswer, NodeError> {
+        let written = self.writer.write(plan, key).await?;
+        Ok(WriteAnswer {
+            affected: written.affected(),
+            returning: written.outcomes.first().and_then(Outcome::rows),
+            token: self.core.token(written.index),
+            replayed: written.replayed,
+        })
+    }
+
+    /// Loads a table from its source; by difference when it has rows.
+    pub async fn load(&self, table: &str) -> Result<LoadReport, NodeError> {
+        self.core.counted(self.run_load(table).await)
+    }
+
+    async fn run_load(&self, table: &str) -> Result<LoadReport, NodeError> {
+        let names = self.refreshers.keys().map(String::as_str);
+        let found = cachesql_types::resolve_name(names, table).and_then(|at| self.refreshers.values().nth(at));
+        match found {
+            Some(refresher) => refresher.load().await,
+            // A table without a source is told from one that does not exist.
+            None => Err(NodeError::NoSource { table: self.core.table(table)?.schema().name.clone() }),
+        }
+    }
+
+    /// Loads every table that has a source, by difference; how many those are. All are tried; the first failure is told.
+    pub async fn refresh_all(&self) -> Result<u64, NodeError> {
+        let outcomes = join_all(self.refreshers.values().map(Refresher::load)).await;
+        let loaded = outcomes.into_iter().collect::<Result<Vec<_>, _>>();
+        self.core.counted(loaded.map(|reports| reports.len() as u64))
+    }
+
+    /// Says how long rows may be left alone before they are removed; `None` for as long as they like.
+    pub async fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<Token, NodeError> {
+        let ttl_ms = ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        self.set_retention(table, move |_, max_rows| (ttl_ms, max_rows)).await
+    }
+
+    /// Says how many rows a table may keep; `None` for as many as come.
+    pub async fn set_max_rows(&self, table: &str, max_rows: Option<u64>) -> Result<Token, NodeError> {
+        self.set_retention(table, move |ttl_ms, _| (ttl_ms, max_rows)).await
+    }
+
+    async fn set_retention(
+        &self,
+        table: &str,
+        change: impl FnOnce(Option<u64>, Option<u64>) -> (Option<u64>, Option<u64>) + Send + 'static,
+    ) -> Result<Token, NodeError> {
+        let table = table.to_owned();
+        let plan = Plan::quick(move |_, newest| {
+            let table = find_table(newest, &table)?;
+            let (ttl_ms, max_rows) = change(table.retention().ttl_ms, table.retention().max_rows);
+            let table = table.schema().name.clone();
+            Ok(Planned::counted(vec![Operation::SetRetention { table, ttl_ms, max_rows }]))
+        });
+        let written = self.core.counted(self.writer.write(plan, None).await)?;
+        Ok(self.core.token(written.index))
+    }
+
+    /// Removes the rows of a table that are too old or too many now; how many those were.
+    pub async fn clean(&self, table: &str) -> Result<u64, NodeError> {
+        self.core.counted(retention::clean(&self.core, &self.writer, table).await)
+    }
+
+    /// Removes all rows of a table; how many those were.
+    pub async fn truncate(&self, table: &str) -> Result<u64, NodeError> {
+        let outcome = self.apply_to(table, |table| Operation::Truncate { table }).await;
+        self.core.counted(outcome).map(|written| written.affected())
+    }
+
+    /// Gives back the memory of rows that are gone; how many rows the table has.
+    pub async fn compact(&self, table: &str) -> Result<u64, NodeError> {
+        let outcome = self.apply_to(table, |table| Operation::Compact { table }).await;
+        self.core.counted(outcome)?;
+        self.core.counted(self.core.table(table)).map(|table| table.row_count())
+    }
+
+    async fn apply_to(
+        &self,
+        table: &str,
+        operation: impl FnOnce(String) -> Operation + Send + 'static,
+    ) -> Result<Written, NodeError> {
+        let table = table.to_owned();
+        let plan = Plan::quick(move |_, newest| {
+            let name = find_table(newest, &table)?.schema().name.clone();
+            Ok(Planned::counted(vec![operation(name)]))
+        });
+        self.writer.write(plan, None).await
+    }
+
+    /// What the tables take.
+    pub fn memory(&self) -> MemoryReport {
+        MemoryReport::of(&self.core.snapshot(), self.core.memory_bytes)
+    }
+
+    /// What is counted.
+    pub fn counters(&self) -> &Counters {
+        &self.core.counters
+    }
+
+    /// Writes what is counted and measured as OpenMetrics families, without the `# EOF` that ends an exposition.
+    pub fn metrics_into(&self, out: &mut String) -> fmt::Result {
+        let snapshot = self.core.snapshot();
+        let measured = MeasuredState {
+            snapshot: &snapshot,
+            memory_limit_bytes: self.core.memory_bytes,
+            cache_hits: self.core.engine.cache_hits(),
+            cache_misses: self.core.engine.cache_misses(),
+        };
+        self.core.counters.write(&measured, out)
+    }
+
+    /// The original CacheSQL's operations.
+    pub fn original(&self) -> Original<'_> {
+        Original::new(self)
+    }
+}
+
+impl Drop for Node {
+    // Without a shutdown nobody waits, but nothing runs on for ever: the writer ends with its last handle.
+    fn drop(&mut self) {
+        self.feeders.stop();
+    }
+}
+
+fn is_read(kind: StatementKind) -> bool {
+    matches!(kind, StatementKind::Read | StatementKind::Explain)
+}
+
+fn table_of(write: &Write) -> &str {
+    match write {
+        Write::Insert { table, .. }
+        | Write::Update { table, .. }
+        | Write::Delete { table, .. }
+        | Write::Truncate { table } => table,
+    }
+}
+
+/// The key of a request that has an id; `content` is everything that makes it what it is.
+pub(crate) fn request_key(
+    options: &RequestOptions,
+    content: impl FnOnce() -> String,
+) -> Result<Option<RequestKey>, NodeError> {
+    options.request_id.as_deref().map(|id| RequestKey::new(id, &content())).transpose()
+}
+
+fn check_names(tables: &[TableConfig]) -> Result<(), NodeError> {
+    for (at, table) in tables.iter().enumerate() {
+        let earlier = tables.iter().take(at).find(|other| other.name.eq_ignore_ascii_case(&table.name));
+        if let Some(earlier) = earlier {
+            return Err(NodeError::Config(format!(
+                "there are two tables named {:?} and {:?}",
+                earlier.name, table.name
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Texts as values of a column: the column's type decides what they mean.
+
+use cachesql_sql::Filter;
+use cachesql_types::{Column, TableSchema, Value, ValueError, resolve_name};
+
+use crate::error::NodeError;
+
+/// A column by name, and a text as a value of its type.
+pub(super) fn column_value(schema: &TableSchema, name: &str, text: &str) -> Result<(usize, Value), NodeError> {
+    let position = column_position(schema, name)?;
+    let column = schema.columns.get(position).ok_or_else(|| unknown_column(schema, name))?;
+    let value = value_of(column, text).map_err(|source| NodeError::Value {
+        table: schema.name.clone(),
+        column: column.name.clone(),
+        source,
+    })?;
+    Ok((position, value))
+}
+
+fn column_position(schema: &TableSchema, name: &str) -> Result<usize, NodeError> {
+    schema.column(name).ok_or_else(|| unknown_column(schema, name))
+}
+
+fn unknown_column(schema: &TableSchema, name: &str) -> NodeError {
+    NodeError::UnknownColumn { table: schema.name.clone(), column: name.chars().take(80).collect() }
+}
+
+/// The condition that a column equals a text; a text that only looks like a number equals no number.
+pub(super) fn equality(schema: &TableSchema, name: &str, text: &str) -> Result<Filter, NodeError> {
+    let position = column_position(schema, name)?;
+    let of_numbers = schema.columns.get(position).is_some_and(|column| column.data_type.is_numeric());
+    if of_numbers && has_leading_zero(text) {
+        return Ok(Filter::Or(Vec::new()));
+    }
+    let (position, value) = column_value(schema, name, text)?;
+    Ok(Filter::equal(position, value))
+}
+
+/// True for `007`, and for nothing that is a number as numbers are written.
+fn has_leading_zero(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
+    matches!(digits, [b'0', next, ..] if next.is_ascii_digit())
+}
+
+fn value_of(column: &Column, text: &str) -> Result<Value, ValueError> {
+    if column.data_type.is_numeric() && has_leading_zero(text) {
+        return Err(ValueError::Syntax { data_type: column.data_type, text: text.chars().take(100).collect() });
+    }
+    Value::parse(text, column.data_type)
+}
+
+/// The condition that the columns of an index equal as many values, separated by commas.
+pub(super) fn equal_on_index(schema: &TableSchema, index: &str, values: &str) -> Result<Filter, NodeError> {
+    let names = schema.indexes.iter().map(|i| i.name.as_str());
+    let named = resolve_name(names, index).and_then(|at| schema.indexes.get(at));
+    let columns = match named {
+        Some(index) => index.columns.clone(),
+        None => index.split('+').map(|name| column_position(schema, name)).collect::<Result<_, _>>()?,
+    };
+    let texts: Vec<&str> = values.split(',').collect();
+    if texts.len() != columns.len() {
+        let index = index.chars().take(80).collect();
+        return Err(NodeError::ValueCount { index, expected: columns.len(), given: texts.len() });
+    }
+    let mut terms = Vec::with_capacity(columns.len());
+    for (position, text) in columns.into_iter().zip(texts) {
+        let Some(column) = schema.columns.get(position) else { continue };
+        terms.push(equality(schema, &column.name, text)?);
+    }
+    Ok(Filter::And(terms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cachesql_types::DataType;
+
+    #[test]
+    fn the_column_decides_what_a_text_means() {
+        let value = |text: &str, data_type: DataType| {
+            value_of(&Column { name: "c".into(), data_type, nullable: true }, text).ok()
+        };
+        assert_eq!(value("12345", DataType::BigInt), Some(Value::BigInt(12345)));
+        assert_eq!(value("12345", DataType::Text), Some(Value::text("12345")));
+        assert_eq!(value("007", DataType::Text), Some(Value::text("007")));
+        assert_eq!(value("007", DataType::BigInt), None);
+        assert_eq!(value("-007", DataType::Integer), None);
+        assert_eq!(value("0", DataType::BigInt), Some(Value::BigInt(0)));
+        assert_eq!(value("0.5", DataType::Double), Some(Value::Double(0.5)));
+        assert_eq!(value("null", DataType::Text), Some(Value::text("null")));
+        assert_eq!(value("null", DataType::BigInt), None);
+    }
+}
