@@ -1,0 +1,10 @@
+//! What a node does for its callers, over real origins: SQLite and CSV files in a temporary folder.
+
+mod fixture;
+mod loading;
+mod log_seam;
+mod memory;
+mod original;
+mod reads;
+mod retention;
+mod writes;
