@@ -11,9 +11,6 @@ use cachesql_types::{Column, DataType, ValueError, arrow_field, limits, resolve_
 use crate::columns::{ColumnBuilder, FinishError};
 use crate::error::{OriginError, shown};
 
-/// Bytes after which a batch is closed, whatever its rows: long before the 2 GiB that its text offsets can address.
-const BATCH_BYTES: usize = 32 << 20;
-
 /// The Arrow schema of a load.
 pub(crate) fn schema_of(columns: &[Column]) -> SchemaRef {
     Arc::new(Schema::new(columns.iter().map(arrow_field).collect::<Vec<_>>()))
@@ -61,7 +58,7 @@ impl BatchBuilder {
 
     /// Whether the batch should be taken before more rows come.
     pub(crate) fn is_full(&self) -> bool {
-        self.rows >= limits::LOAD_BATCH_ROWS || self.bytes >= BATCH_BYTES
+        self.rows >= limits::LOAD_BATCH_ROWS || self.bytes >= limits::LOAD_BATCH_BYTES
     }
 
     /// Takes the rows so far.

@@ -58,10 +58,27 @@ pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
 /// Rows that a load hands on at a time.
 pub const LOAD_BATCH_ROWS: usize = 65_536;
+/// Bytes after which a batch of a load is handed on, whatever its rows: long before the 2 GiB that text offsets address.
+pub const LOAD_BATCH_BYTES: usize = 32 << 20;
 /// Batches of a load that may wait between origin and table.
 pub const LOAD_QUEUE_BATCHES: usize = 4;
 /// Time to connect to an origin.
 pub const ORIGIN_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time that an origin is given to say goodbye.
+pub const ORIGIN_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time that a writer of an SQLite origin is waited for.
+pub const ORIGIN_BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time after which an idle connection to an origin is probed, unless its URL says otherwise: a load may wait long for its
+/// reader.
+pub const ORIGIN_KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+/// Time between two such probes, and how many go unanswered before the origin counts as gone.
+pub const ORIGIN_KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// See `ORIGIN_KEEPALIVE_INTERVAL`.
+pub const ORIGIN_KEEPALIVE_RETRIES: u32 = 3;
+/// Rows whose size is measured for an estimate, when there is no other reason to read them all.
+pub const ESTIMATE_SAMPLE_ROWS: u64 = 1_000;
+/// Bytes that are read from a file at a time.
+pub const FILE_READ_BYTES: usize = 256 << 10;
 /// Bytes of one line or one value of a file that is loaded.
 pub const MAX_FIELD_BYTES: usize = 64 << 20;
 

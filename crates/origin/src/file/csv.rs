@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::BufReader;
 
-use cachesql_types::{Column, DataType, Value, resolve_name};
+use cachesql_types::{Column, DataType, Value, limits, resolve_name};
 
 use crate::batch::{BatchBuilder, check_names, reason_of, value_error, with_given_types};
 use crate::columns::Values;
@@ -13,9 +13,6 @@ use crate::file::csv_reader::{CsvFault, CsvReader, Record};
 use crate::file::infer::TextSeen;
 use crate::source::{CsvOptions, Estimate, SourceDescription};
 use crate::stream::{BatchSender, abandoned};
-
-/// Records whose size is measured when the file need not be read whole.
-const SAMPLE_RECORDS: u64 = 1_000;
 
 /// The records behind the header.
 struct Table<'f> {
@@ -92,7 +89,7 @@ pub(super) fn describe(
     let whole = wanted.contains(&true);
     let mut seen = vec![TextSeen::default(); table.names.len()];
     let (mut rows, mut bytes, mut ended) = (0_u64, 0_u64, false);
-    while whole || rows < SAMPLE_RECORDS {
+    while whole || rows < limits::ESTIMATE_SAMPLE_ROWS {
         if !table.read()? {
             ended = true;
             break;

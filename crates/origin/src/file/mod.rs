@@ -10,15 +10,12 @@ mod ndjson;
 use std::fs::File;
 use std::io::BufReader;
 
-use cachesql_types::Column;
+use cachesql_types::{Column, limits};
 
 use crate::batch::schema_of;
 use crate::error::OriginError;
 use crate::source::{Estimate, FileFormat, FileSource, SourceDescription, TableQuery};
 use crate::stream::{BatchStream, batch_queue, run_blocking};
-
-/// Bytes that are read from a file at a time.
-const READ_BYTES: usize = 256 << 10;
 
 /// One table's file.
 #[derive(Clone)]
@@ -30,7 +27,7 @@ struct TableFile {
 impl TableFile {
     fn open(&self) -> Result<BufReader<File>, OriginError> {
         let file = File::open(&self.path).map_err(|error| self.fault(None, error.to_string()))?;
-        Ok(BufReader::with_capacity(READ_BYTES, file))
+        Ok(BufReader::with_capacity(limits::FILE_READ_BYTES, file))
     }
 
     /// An error about the file, or one of its lines.

@@ -1,7 +1,6 @@
 //! One connection to a PostgreSQL server: opening it, and seeing that nothing of it stays when it is dropped.
 
-use std::time::Duration;
-
+use cachesql_types::limits;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{ChannelBinding, SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
@@ -11,16 +10,6 @@ use crate::error::{OriginError, chain};
 use crate::origin::OriginConfig;
 use crate::postgres::tls::Tls;
 use crate::postgres::url::{Binding, Host, PostgresUrl, Target, TlsMode};
-
-/// How often an idle connection is probed, unless the URL says otherwise: a load may wait long for its reader.
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
-
-/// How often a probe that got no answer is sent again, and how many are sent: a peer that is gone is noticed in a minute.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
-const KEEPALIVE_RETRIES: u32 = 3;
-
-/// How long a server may take to say goodbye.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An open connection. Dropping it closes it, without a goodbye.
 pub(crate) struct Session {
@@ -65,7 +54,7 @@ impl Session {
             drop(client);
             let _ = (&mut task.0).await;
         };
-        let _ = tokio::time::timeout(CLOSE_TIMEOUT, goodbye).await;
+        let _ = tokio::time::timeout(limits::ORIGIN_CLOSE_TIMEOUT, goodbye).await;
     }
 
     /// Asks the server to stop what this connection is doing, then closes it.
@@ -73,7 +62,7 @@ impl Session {
         let token = self.client.cancel_token();
         let cancelled = token.cancel_query(self.tls.clone());
         // When the server does not take the request, closing the connection still ends the statement, only later.
-        let _ = tokio::time::timeout(cachesql_types::limits::ORIGIN_CONNECT_TIMEOUT, cancelled).await;
+        let _ = tokio::time::timeout(limits::ORIGIN_CONNECT_TIMEOUT, cancelled).await;
         self.close().await;
     }
 }
@@ -116,9 +105,9 @@ fn settings(config: &OriginConfig, url: &PostgresUrl) -> Config {
         .application_name(url.application_name.as_deref().unwrap_or("cachesql"))
         .connect_timeout(url.connect_timeout)
         .keepalives(url.keepalives)
-        .keepalives_interval(KEEPALIVE_INTERVAL)
-        .keepalives_retries(KEEPALIVE_RETRIES)
-        .keepalives_idle(url.keepalives_idle.unwrap_or(KEEPALIVE_IDLE))
+        .keepalives_interval(limits::ORIGIN_KEEPALIVE_INTERVAL)
+        .keepalives_retries(limits::ORIGIN_KEEPALIVE_RETRIES)
+        .keepalives_idle(url.keepalives_idle.unwrap_or(limits::ORIGIN_KEEPALIVE_IDLE))
         .ssl_mode(match url.tls.mode {
             TlsMode::Disable => SslMode::Disable,
             TlsMode::Prefer => SslMode::Prefer,

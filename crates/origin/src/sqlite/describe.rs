@@ -1,6 +1,6 @@
 //! What a query on SQLite will bring: columns, key, and roughly how much.
 
-use cachesql_types::{Column, DataType, Value};
+use cachesql_types::{Column, DataType, Value, limits};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Rows, Statement};
 
@@ -11,9 +11,6 @@ use crate::source::{Estimate, SourceDescription, TableQuery, without_end};
 use crate::sqlite::types::{Seen, declared_type, stored_bytes};
 use crate::sqlite::{Stop, StopOnDrop, on_thread, open, prepare, query_error};
 use crate::url::SqliteLocation;
-
-/// Rows whose size is measured, when there is no other reason to read them all.
-const SAMPLE_ROWS: u64 = 1_000;
 
 /// Describes what the query will bring. Reads all rows when some column's type is only known from its values.
 pub(crate) async fn describe(
@@ -52,7 +49,8 @@ fn describe_in(
     let facts = single_table(connection, &statement, sql, params).map_err(failed)?;
     let all = types.iter().any(Option::is_none);
     let survey =
-        survey(&mut statement.raw_query(), names.len(), if all { u64::MAX } else { SAMPLE_ROWS }).map_err(failed)?;
+        survey(&mut statement.raw_query(), names.len(), if all { u64::MAX } else { limits::ESTIMATE_SAMPLE_ROWS })
+            .map_err(failed)?;
     // A query that cannot be put in parentheses, since a comment follows its semicolon, goes without an estimate.
     let rows = if survey.ended { Some(survey.rows) } else { count(connection, table, sql, params).ok() };
     let mut columns = Vec::with_capacity(names.len());

@@ -9,9 +9,8 @@ mod types;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use cachesql_types::Value;
+use cachesql_types::{Value, limits};
 use rusqlite::types::Value as Stored;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Statement};
 
@@ -21,9 +20,6 @@ pub(crate) use load::load;
 use crate::error::OriginError;
 use crate::origin::OriginConfig;
 use crate::url::SqliteLocation;
-
-/// How long a writer of the database is waited for.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Steps of SQLite's machine between two looks at whether anybody still waits.
 const STEPS_BETWEEN_LOOKS: i32 = 10_000;
@@ -71,7 +67,7 @@ fn open(config: &OriginConfig, location: &SqliteLocation, stop: &Stop) -> Result
         }
     }
     .map_err(failed)?;
-    connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+    connection.busy_timeout(limits::ORIGIN_BUSY_TIMEOUT).map_err(failed)?;
     let stop = stop.clone();
     connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || stop.is_stopped())).map_err(failed)?;
     // The first read is what takes the transaction's snapshot, and shows whether this is a database at all.
