@@ -123,9 +123,13 @@ impl Index {
 
     /// The key of a row whose fields `cell` gives.
     pub(crate) fn key_of<'a>(&self, cell: impl Fn(usize) -> Cell<'a>) -> RowIndexKey {
-        let columns = &self.definition.columns;
-        if let ([column], true) = (columns.as_slice(), self.is_single()) {
-            let cell = cell(*column);
+        self.key_from(self.definition.columns.iter().map(|column| cell(*column)))
+    }
+
+    /// The key of values that are given in the order of the index's columns, and are of their types.
+    fn key_from<'a>(&self, mut cells: impl Iterator<Item = Cell<'a>>) -> RowIndexKey {
+        if self.is_single() {
+            let cell = cells.next().unwrap_or(Cell::Null);
             if cell.is_null() {
                 return RowIndexKey::Null;
             }
@@ -137,12 +141,18 @@ impl Index {
             return RowIndexKey::Bytes { key, has_null: false };
         }
         let (mut key, mut has_null) = (KeyBuffer::new(), false);
-        for column in columns {
-            let cell = cell(*column);
+        for cell in cells {
             has_null |= cell.is_null();
             push_component(&mut key, cell);
         }
         RowIndexKey::Bytes { key, has_null }
+    }
+
+    /// The one key that values stand for: a value for every column, each of the column's own type, none NULL.
+    fn exact_key(&self, values: &[Value]) -> Option<RowIndexKey> {
+        let fit = values.len() == self.types.len()
+            && values.iter().zip(self.types.iter()).all(|(value, data_type)| crate::cell::fits(value, *data_type));
+        fit.then(|| self.key_from(values.iter().map(Cell::of_value)))
     }
 
     /// The key under which a row is kept: the same, but for keys that carry their row.
@@ -172,10 +182,8 @@ impl Index {
         if key.len() != self.types.len() || !self.definition.unique {
             return None;
         }
-        if let ([value], Map::FixedUnique(tree)) = (key, &self.map)
-            && crate::cell::fits(value, *self.types.first()?)
-        {
-            return tree.get(&fixed_of(Cell::of_value(value))?).copied().map(RowId);
+        if let Some(exact) = self.exact_key(key) {
+            return self.holder(&exact);
         }
         if key.iter().any(Value::is_null) {
             return None;

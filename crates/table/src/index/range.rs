@@ -9,7 +9,7 @@ use super::key::{KeyBuffer, KeyBytes, NULL, Place, VALUE, place, push_component,
 use super::posting::{Posting, PostingRows};
 use super::tree::{Entry, Key, Tree};
 use super::walk::Entries;
-use super::{Index, Map};
+use super::{Index, Map, RowIndexKey};
 use crate::cell::Cell;
 use crate::row::RowId;
 
@@ -76,6 +76,9 @@ fn span<K: Key, V: Entry>(tree: &Tree<K, V>, from: Edge<'_, K::Lookup>, to: Edge
 impl Index {
     /// The selected rows in key order, NULLs last; rows of one key in the order of their ids. Nothing is allocated.
     pub fn select(&self, range: &IndexRange) -> RowIds<'_> {
+        if let Some(key) = self.exact_key(&range.prefix) {
+            return RowIds { stretches: self.rows_of_key(&key), nulls: None };
+        }
         let Selection { spans, nulls } = self.selection(range);
         let nulls = self.nulls.as_ref().filter(|_| nulls).map(Posting::iter);
         let [first, second] = spans.map(|s| s.keys);
@@ -94,9 +97,25 @@ impl Index {
 
     /// How many rows `select` gives, without walking them.
     pub fn count(&self, range: &IndexRange) -> u64 {
+        if let Some(key) = self.exact_key(&range.prefix) {
+            return match (&self.map, &key) {
+                (Map::Fixed(tree), RowIndexKey::Fixed(key)) => tree.get(key).map_or(0, Entry::rows),
+                (Map::Bytes(tree), RowIndexKey::Bytes { key, .. }) => tree.get(key).map_or(0, Entry::rows),
+                _ => u64::from(self.holder(&key).is_some()),
+            };
+        }
         let Selection { spans: [first, second], nulls } = self.selection(range);
         let apart = self.nulls.as_ref().filter(|_| nulls).map_or(0, Entry::rows);
         first.rows + second.rows + apart
+    }
+
+    /// By one descent: what callers ask for most.
+    fn rows_of_key(&self, key: &RowIndexKey) -> Stretches<'_> {
+        match (&self.map, key) {
+            (Map::Fixed(tree), RowIndexKey::Fixed(key)) => Stretches::Key(tree.get(key).map(Posting::iter)),
+            (Map::Bytes(tree), RowIndexKey::Bytes { key, .. }) => Stretches::Key(tree.get(key).map(Posting::iter)),
+            _ => Stretches::Row(self.holder(key)),
+        }
     }
 
     fn selection(&self, range: &IndexRange) -> Selection {
@@ -243,6 +262,8 @@ fn rows_of<'a, K: Key>(entries: Entries<'a, K, Posting>) -> Postings<'a, K> {
 /// Large, because it must not allocate.
 #[allow(clippy::large_enum_variant)]
 enum Stretches<'a> {
+    Row(Option<RowId>),
+    Key(Option<PostingRows<'a>>),
     FixedUnique(Entries<'a, u64, u32>),
     Fixed(Postings<'a, u64>),
     BytesUnique(Entries<'a, KeyBytes, u32>, Entries<'a, KeyBytes, u32>),
@@ -260,6 +281,8 @@ impl Iterator for RowIds<'_> {
 
     fn next(&mut self) -> Option<RowId> {
         let found = match &mut self.stretches {
+            Stretches::Row(row) => row.take().map(|row| row.0),
+            Stretches::Key(rows) => rows.as_mut().and_then(Iterator::next),
             Stretches::FixedUnique(rows) => rows.next().copied(),
             Stretches::Fixed(rows) => rows.next(),
             Stretches::BytesUnique(first, second) => first.next().or_else(|| second.next()).copied(),
@@ -275,6 +298,8 @@ impl DoubleEndedIterator for RowIds<'_> {
             return Some(RowId(row));
         }
         let found = match &mut self.stretches {
+            Stretches::Row(row) => row.take().map(|row| row.0),
+            Stretches::Key(rows) => rows.as_mut().and_then(DoubleEndedIterator::next_back),
             Stretches::FixedUnique(rows) => rows.next_back().copied(),
             Stretches::Fixed(rows) => rows.next_back(),
             Stretches::BytesUnique(first, second) => second.next_back().or_else(|| first.next_back()).copied(),
