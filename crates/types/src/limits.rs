@@ -41,6 +41,8 @@ pub const STATEMENT_WRITE_ROWS: usize = 10_000_000;
 pub const HTTP_BODY_BYTES: usize = 64 << 20;
 /// Bytes of an HTTP request's head.
 pub const HTTP_HEAD_BYTES: usize = 64 << 10;
+/// Bytes of an HTTP request's path and query string.
+pub const HTTP_URI_BYTES: usize = 32 << 10;
 /// Headers of an HTTP request.
 pub const HTTP_HEADERS: usize = 100;
 /// Time for an HTTP request's head to arrive.
@@ -51,6 +53,16 @@ pub const HTTP_BODY_TIMEOUT: Duration = Duration::from_secs(60);
 pub const HTTP_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Connections that one door keeps open.
 pub const HTTP_CONNECTIONS: usize = 10_000;
+/// Memory that the bodies of all HTTP requests under way may take together.
+pub const HTTP_BODIES_BYTES: usize = 1 << 30;
+/// Bytes up to which an answer is made whole, with a length; larger ones are streamed.
+pub const HTTP_WHOLE_BYTES: usize = 256 << 10;
+/// Bytes of one chunk of a streamed answer.
+pub const HTTP_CHUNK_BYTES: usize = 64 << 10;
+/// Bytes below which an answer is not worth compressing.
+pub const HTTP_COMPRESS_BYTES: usize = 1 << 10;
+/// Depth of and=(…) and or=(…) in a query string.
+pub const REST_FILTER_DEPTH: usize = 32;
 /// Depth of a JSON body.
 pub const JSON_DEPTH: usize = 64;
 /// Time that requests under way are given when the node stops.
@@ -121,3 +133,5 @@ const _: () = assert!(CHUNK_ROWS.is_power_of_two());
 const _: () = assert!(LOAD_BATCH_ROWS.is_multiple_of(CHUNK_ROWS));
 const _: () = assert!(MAX_SQL_DEPTH < MAX_SQL_TOKENS);
 const _: () = assert!(MAX_KEY_COLUMNS <= MAX_COLUMNS);
+const _: () = assert!(HTTP_URI_BYTES < HTTP_HEAD_BYTES);
+const _: () = assert!(HTTP_CHUNK_BYTES <= HTTP_WHOLE_BYTES);
