@@ -1,0 +1,100 @@
+//! One request on its way through the door.
+
+use std::sync::Arc;
+
+use cachesql_node::{Consistency, GroupSnapshot, Node, RequestOptions};
+use cachesql_types::Token;
+use hyper::body::Incoming;
+use hyper::header::HeaderName;
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method};
+
+use super::answer::{CONSISTENCY, REQUEST_ID, TOKEN, set_header};
+use super::door::Door;
+use super::failure::Failure;
+use super::request_body::RequestBody;
+
+/// A request: its head, its body while it is unread, and the door that it came through.
+pub(crate) struct Call<'a> {
+    pub(crate) door: &'a Door,
+    pub(crate) head: Parts,
+    body: Option<Incoming>,
+}
+
+impl<'a> Call<'a> {
+    /// A request that came through a door.
+    pub(crate) fn new(door: &'a Door, head: Parts, body: Incoming) -> Call<'a> {
+        Call { door, head, body: Some(body) }
+    }
+
+    /// The node behind the door.
+    pub(crate) fn node(&self) -> &'a Arc<Node> {
+        self.door.node()
+    }
+
+    /// The request's method.
+    pub(crate) fn method(&self) -> &Method {
+        &self.head.method
+    }
+
+    /// The request's headers.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.head.headers
+    }
+
+    /// The query string, not decoded.
+    pub(crate) fn query(&self) -> &str {
+        self.head.uri.query().unwrap_or_default()
+    }
+
+    /// The body, while it is unread.
+    pub(crate) fn unread_body(&self) -> Option<&Incoming> {
+        self.body.as_ref()
+    }
+
+    /// Reads the body, once.
+    pub(crate) async fn read_body(&mut self) -> Result<RequestBody, Failure> {
+        let body = self.body.take().ok_or_else(Failure::internal)?;
+        self.door.bodies().read(&self.head.headers, body).await
+    }
+
+    /// A header's text, when there is one.
+    pub(crate) fn header(&self, name: &HeaderName) -> Result<Option<&str>, Failure> {
+        let mut values = self.head.headers.get_all(name).iter();
+        let Some(value) = values.next() else { return Ok(None) };
+        if values.next().is_some() {
+            return Err(Failure::bad_request(format!("the header {name} is given twice")));
+        }
+        value.to_str().map(Some).map_err(|_| Failure::bad_request(format!("the header {name} is not ASCII")))
+    }
+
+    /// What the request's reads must see.
+    pub(crate) fn consistency(&self) -> Result<Consistency, Failure> {
+        let (level, token) = (self.header(&CONSISTENCY)?, self.header(&TOKEN)?);
+        if level.is_none() && token.is_none() {
+            return Ok(Consistency::default());
+        }
+        Ok(Consistency::parse(level, token)?)
+    }
+
+    /// How the request is to be served.
+    pub(crate) fn options(&self) -> Result<RequestOptions, Failure> {
+        Ok(RequestOptions {
+            consistency: self.consistency()?,
+            request_id: self.header(&REQUEST_ID)?.map(str::to_owned),
+        })
+    }
+
+    /// The snapshot that the request reads.
+    pub(crate) async fn snapshot(&self) -> Result<GroupSnapshot, Failure> {
+        match self.consistency()? {
+            Consistency::Any => Ok(self.node().snapshot()),
+            consistency => Ok(self.node().snapshot_for(&consistency).await?),
+        }
+    }
+}
+
+/// Says how far the answer's group was.
+pub(crate) fn set_token(headers: &mut HeaderMap, token: &Token) {
+    set_header(headers, TOKEN, token.to_string());
+}
