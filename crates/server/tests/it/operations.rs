@@ -1,0 +1,72 @@
+//! Health, metrics, tables, the dashboard.
+
+use crate::fixture::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_and_metrics() {
+    let server = Server::start().await;
+    assert_eq!(server.get("/healthz").await.text(), "ok\n");
+    let ready = server.get("/readyz").await;
+    assert_eq!((ready.status, ready.json()["ready"].as_bool()), (200, Some(true)));
+    assert_eq!(ready.json()["tables"][0]["table"].as_str(), Some("loaded"));
+    assert_eq!(ready.json()["tables"][0]["phase"].as_str(), Some("loaded"));
+    let metrics = server.get("/metrics").await;
+    assert_eq!(metrics.header("content-type"), Some("application/openmetrics-text; version=1.0.0; charset=utf-8"));
+    let text = metrics.text();
+    assert!(text.ends_with("# EOF\n") && text.matches("# EOF").count() == 1, "{text}");
+    assert!(text.contains("cachesql_http_requests_total{interface=\"other\"} 3"), "{text}");
+    assert!(text.contains("cachesql_http_connections 1"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_and_cluster() {
+    let server = Server::start().await;
+    let tables = server.get("/v1/tables").await.json();
+    let people = &tables[1];
+    assert_eq!((people["name"].as_str(), people["rows"].to_string().as_str()), (Some("people"), "5"));
+    assert_eq!(people["key"].to_string(), r#"["id"]"#);
+    assert_eq!(people["columns"][4].to_string(), r#"{"name":"price","nullable":true,"type":"DECIMAL(20,2)"}"#);
+    assert_eq!(people["indexes"][1].to_string(), r#"{"columns":["name","age"],"name":"name+age","unique":false}"#);
+    assert_eq!(server.get("/rest/").await.json(), tables);
+    assert_eq!(server.get("/rest").await.json(), tables);
+    let cluster = server.get("/v1/cluster").await.json();
+    assert_eq!(cluster["nodes"][0]["name"].as_str(), Some("local"));
+    assert_eq!(cluster["groups"][0]["leader"].as_str(), Some("local"));
+    assert_eq!(cluster["tables"][1].to_string(), r#"{"group":"main","name":"people"}"#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_is_for_browsers_and_loads_nothing_from_elsewhere() {
+    let server = Server::start().await;
+    let page = server.ask("GET", "/", &[("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")], "").await;
+    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    let policy = page.header("content-security-policy").expect("a policy");
+    assert!(policy.starts_with("default-src 'none'; script-src 'self';") && !policy.contains("unsafe"), "{policy}");
+    for target in ["/dashboard.js", "/dashboard.css"] {
+        assert!(page.text().contains(target));
+        let asset = server.get(target).await;
+        assert_eq!(asset.status, 200);
+        assert!(!asset.text().contains("://") && !asset.text().contains("innerHTML"), "{target}");
+    }
+    assert!(!page.text().contains("://"));
+    assert_eq!(server.get("/").await.json()["message"].as_str(), Some("CacheSQL"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_and_methods_that_are_not_there() {
+    let server = Server::start().await;
+    for target in ["/nothing", "/v1", "/v1/", "/v1/nothing", "/restless", "/cachet", "//", "/rest/a/b"] {
+        let reply = server.get(target).await;
+        assert_eq!((reply.status, reply.code().as_str()), (404, "42883"), "{target}");
+    }
+    for (method, target, allow) in [
+        ("POST", "/healthz", "GET, HEAD"),
+        ("DELETE", "/v1/tables", "GET, HEAD"),
+        ("GET", "/v1/sql", "POST"),
+        ("OPTIONS", "/rest/people", "GET, HEAD, POST, PATCH, PUT, DELETE"),
+        ("BREW", "/rest/people", "GET, HEAD, POST, PATCH, PUT, DELETE"),
+    ] {
+        let reply = server.ask(method, target, &[], "").await;
+        assert_eq!((reply.status, reply.header("allow")), (405, Some(allow)), "{method} {target}");
+    }
+}
