@@ -1,15 +1,22 @@
-//! `bench-embed memory|table|map ROWS`: `kca2` inside a process. Prints `name value` lines.
+//! `bench-embed memory|table|map ROWS`, `bench-embed get ROWS FILE`: `kca2` inside a process. Prints `name value` lines.
 //!
+//! - `get`: what an application calls that has a node inside itself: the newest snapshot, a typed read by key, and every value
+//!   of the row taken out; FILE holds the rows as CSV;
 //! - `memory`: bytes that the rows and three indexes take, as accounted and as the kernel sees it, beside the bare values;
 //! - `table`: gets by key from a table's snapshot, every value of the row taken out;
 //! - `map`: the same from a hash map, the row cloned.
 
 use std::error::Error;
 use std::hint::black_box;
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cachesql_bench::{kca2, process};
+use cachesql_node::{
+    Comparison, FileFormat, FileSource, Filter, Node, NodeConfig, Operand, Select, TableConfig, TableSource,
+};
 use cachesql_table::{GroupSnapshot, Operation};
 use cachesql_types::limits::LOAD_BATCH_ROWS;
 use cachesql_types::{LogIndex, Value};
@@ -28,10 +35,11 @@ fn main() -> ExitCode {
     let rows = arguments.get(1).and_then(|rows| rows.parse::<u64>().ok()).unwrap_or(0);
     let outcome = match arguments.first().map(String::as_str) {
         Some("memory") if rows > 0 => memory(rows),
+        Some("get") if rows > 0 => get(rows, arguments.get(2).map(Path::new).unwrap_or(Path::new("kca2.csv"))),
         Some("table") if rows > 0 => table(rows),
         Some("map") if rows > 0 => map(rows),
         _ => {
-            eprintln!("usage: bench-embed memory|table|map ROWS");
+            eprintln!("usage: bench-embed memory|table|map ROWS, bench-embed get ROWS FILE");
             return ExitCode::from(2);
         }
     };
@@ -53,6 +61,40 @@ fn memory(rows: u64) -> Outcome<()> {
     println!("rows_bytes {}\nindex_bytes {}", used.rows_bytes, used.index_bytes);
     println!("counted_bytes {}\nresident_bytes {}\nraw_bytes {raw}", used.total(), after.saturating_sub(before));
     Ok(())
+}
+
+fn get(rows: u64, file: &Path) -> Outcome<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let node = runtime.block_on(start(file))?;
+    let by_key = Select {
+        table: "kca2".to_owned(),
+        filter: Some(Filter::Compare { column: 0, op: Comparison::Equal, operand: Operand::Parameter(0) }),
+        ..Select::default()
+    };
+    let columns = kca2::COLUMNS.len();
+    measure(rows, |key| {
+        let found =
+            node.select(&node.snapshot(), &by_key, &[Value::BigInt(key)]).ok().filter(|found| found.len() == 1)?;
+        let row = found.row(0);
+        Some((0..columns).map(|column| row.cell(column).to_value()).collect::<Vec<Value>>())
+    })?;
+    runtime.block_on(node.shutdown());
+    Ok(())
+}
+
+async fn start(file: &Path) -> Outcome<Arc<Node>> {
+    let format = FileFormat::of_path(file).ok_or("a file of unknown format")?;
+    let source = TableSource::File(FileSource { path: file.to_owned(), format });
+    let schema = kca2::schema();
+    let mut table = TableConfig::new(schema.name, source);
+    table.key = vec!["aac001".to_owned()];
+    table.indexes = schema.indexes.iter().map(|index| vec![index.name.clone()]).collect();
+    table.types = schema.columns.iter().map(|column| (column.name.clone(), column.data_type)).collect();
+    let mut config = NodeConfig::new(16 << 30);
+    config.tables.push(table);
+    let node = Node::start(config).await?;
+    node.wait_ready().await;
+    Ok(node)
 }
 
 fn table(rows: u64) -> Outcome<()> {

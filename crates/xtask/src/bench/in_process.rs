@@ -12,8 +12,10 @@ pub(crate) fn embed_get(bed: &Bed) -> Outcome<Section> {
     let goal = Goal::AtLeast { must: 0.2, aim: 0.5 };
     let mut comparison = Comparison::new("get by key", "hashbrown", "gets/s", goal);
     for round in 0..=bed.rounds {
-        let ours = figure(bed, "get", "gets_per_second")?;
-        let theirs = figure(bed, "map", "gets_per_second")?;
+        let file = bed.kca2(ROWS)?;
+        let said = output(bed.binary("bench-embed").args(["get", &ROWS.to_string()]).arg(&file))?;
+        let ours = field(&said, "gets_per_second")?;
+        let theirs = field(&said_of(bed, "map")?, "gets_per_second")?;
         if round > 0 {
             comparison.push(Sample::of(ours), Sample::of(theirs));
         }
@@ -36,7 +38,7 @@ pub(crate) fn memory(bed: &Bed) -> Outcome<Section> {
     let mut counted = Comparison::new("rows and three indexes, as accounted", "bare values", "B/row", goal);
     let mut resident = Comparison::new("the same, as the kernel counts it", "bare values", "B/row", goal);
     for _ in 0..bed.rounds {
-        let said = said(bed, "memory")?;
+        let said = said_of(bed, "memory")?;
         let raw = Sample::of(field(&said, "raw_bytes")? / ROWS as f64);
         counted.push(Sample::of(field(&said, "counted_bytes")? / ROWS as f64), raw);
         resident.push(Sample::of(field(&said, "resident_bytes")? / ROWS as f64), raw);
@@ -54,12 +56,8 @@ pub(crate) fn memory(bed: &Bed) -> Outcome<Section> {
     })
 }
 
-fn said(bed: &Bed, what: &str) -> Outcome<String> {
+fn said_of(bed: &Bed, what: &str) -> Outcome<String> {
     output(bed.binary("bench-embed").args([what, &ROWS.to_string()]))
-}
-
-fn figure(bed: &Bed, what: &str, name: &str) -> Outcome<f64> {
-    field(&said(bed, what)?, name)
 }
 
 /// One `name value` line of what the program printed.
