@@ -1,0 +1,208 @@
+//! What a configuration file says, checked: plain data that the rest of the binary starts from.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cachesql_origin::{FileSource, OriginUrl};
+use cachesql_types::{DataType, Value};
+
+/// A whole configuration.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// The file that it was read from.
+    pub file: PathBuf,
+    /// The nodes; at least one.
+    pub nodes: Vec<NodeSection>,
+    /// The groups; at least one.
+    pub groups: Vec<GroupSection>,
+    /// What HTTP requests must show.
+    pub token: Option<Secret>,
+    /// What one request may take.
+    pub limits: LimitsSection,
+    /// The origins.
+    pub origins: Vec<OriginSection>,
+    /// The tables.
+    pub tables: Vec<TableSection>,
+    /// What was read and has no meaning here, for the log.
+    pub notices: Vec<String>,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeSection {
+    /// Its name.
+    pub name: String,
+    /// Where it answers HTTP, `host:port`; `None` when it does not.
+    pub http: Option<String>,
+    /// The most that tables may take, in bytes; `None` for a share of the machine's memory.
+    pub memory_bytes: Option<u64>,
+    /// Whether it may answer beyond this machine without a token.
+    pub insecure: bool,
+}
+
+/// A group of nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupSection {
+    /// Its name.
+    pub name: String,
+    /// Names of its nodes; one in this version.
+    pub members: Vec<String>,
+}
+
+/// What one request may take; `None` stands for the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitsSection {
+    /// Time of one statement.
+    pub statement_timeout: Option<Duration>,
+    /// Memory of one statement in bytes.
+    pub statement_memory_bytes: Option<u64>,
+    /// Rows that one statement may answer.
+    pub statement_rows: Option<u64>,
+    /// Rows that one statement may write.
+    pub statement_write_rows: Option<u64>,
+    /// Bytes of a request's body.
+    pub http_body_bytes: Option<u64>,
+}
+
+/// An origin.
+#[derive(Clone, Debug)]
+pub struct OriginSection {
+    /// Its name.
+    pub name: String,
+    /// Where it is; `None` when the file gave no sound URL, which is a problem of its own.
+    pub url: Option<OriginUrl>,
+    /// Who connects, when the URL does not say.
+    pub user: Option<String>,
+    /// The password, when the URL does not hold it.
+    pub password: Option<Secret>,
+}
+
+/// A table.
+#[derive(Clone, Debug)]
+pub struct TableSection {
+    /// Its name.
+    pub name: String,
+    /// The group that holds it.
+    pub group: String,
+    /// Where its rows come from.
+    pub source: TableSource,
+    /// Columns of its primary key; empty for the origin's.
+    pub key: Vec<String>,
+    /// Columns of each of its indexes.
+    pub indexes: Vec<Vec<String>>,
+    /// Types of columns where they are said.
+    pub columns: Vec<(String, DataType)>,
+    /// How often the source is asked again.
+    pub refresh: Refresh,
+    /// How long rows stay that nobody reads or writes.
+    pub ttl: Option<Duration>,
+    /// How many rows stay.
+    pub max_rows: Option<u64>,
+}
+
+/// Where a table's rows come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TableSource {
+    /// A query on an origin.
+    Query {
+        /// The origin's name.
+        origin: String,
+        /// The query.
+        sql: String,
+        /// Its parameters.
+        params: Vec<Value>,
+    },
+    /// A file; its path is relative to the working directory.
+    File(FileSource),
+    /// Nowhere: it begins empty.
+    Empty,
+}
+
+/// How often a source is asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refresh {
+    /// On demand only.
+    Never,
+    /// Every so often.
+    Every(Duration),
+    /// Changes as they commit; no version serves it yet.
+    Follow,
+}
+
+/// Where a secret is, so that a configuration can be shown.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Secret {
+    /// In an environment variable.
+    Environment(String),
+    /// In a file; white space at its end does not count.
+    File(PathBuf),
+    /// In the configuration itself, as the original server keeps `db.password`.
+    Plain(String),
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Secret::Environment(name) => write!(f, "{{ env = {name:?} }}"),
+            Secret::File(path) => write!(f, "{{ file = {path:?} }}"),
+            Secret::Plain(_) => f.write_str("(hidden)"),
+        }
+    }
+}
+
+impl Secret {
+    /// The secret itself. The error names where it was looked for.
+    pub fn reveal(&self) -> Result<String, String> {
+        let (text, place) = match self {
+            Secret::Plain(text) => return Ok(text.clone()),
+            Secret::Environment(name) => {
+                let text = std::env::var(name).map_err(|e| format!("environment variable {name}: {e}"))?;
+                (text, format!("environment variable {name}"))
+            }
+            Secret::File(path) => {
+                let place = format!("secret file {}", path.display());
+                (std::fs::read_to_string(path).map_err(|e| format!("{place}: {e}"))?, place)
+            }
+        };
+        match text.trim_end() {
+            "" => Err(format!("{place} is empty")),
+            trimmed => Ok(trimmed.to_owned()),
+        }
+    }
+}
+
+/// A path as the file says it, seen from the working directory.
+pub(super) fn resolve(file: &Path, path: impl AsRef<Path>) -> PathBuf {
+    match file.parent() {
+        Some(folder) if path.as_ref().is_relative() => folder.join(path),
+        _ => path.as_ref().to_owned(),
+    }
+}
+
+impl Configuration {
+    /// The node to start: the one of that name, or the only one.
+    pub fn node(&self, name: Option<&str>) -> Result<&NodeSection, String> {
+        let names = || self.nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>().join(", ");
+        match (name, self.nodes.as_slice()) {
+            (None, [only]) => Ok(only),
+            (None, _) => Err(format!("there are several nodes ({}): say which one with --node", names())),
+            (Some(name), nodes) => nodes
+                .iter()
+                .find(|n| n.name == name)
+                .ok_or_else(|| format!("there is no node {name:?}; there is: {}", names())),
+        }
+    }
+
+    /// The group that a node is a member of; the first where there are several.
+    pub fn group_of(&self, node: &str) -> Option<&GroupSection> {
+        self.groups.iter().find(|g| g.members.iter().any(|m| m == node))
+    }
+
+    /// Tables that a node holds.
+    pub fn tables_of<'c>(&'c self, node: &'c str) -> impl Iterator<Item = &'c TableSection> {
+        let holds =
+            move |group: &str| self.groups.iter().any(|g| g.name == group && g.members.iter().any(|m| m == node));
+        self.tables.iter().filter(move |table| holds(&table.group))
+    }
+}

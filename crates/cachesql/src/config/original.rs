@@ -1,0 +1,448 @@
+//! The original server's `config.properties`, and the `cachesql.properties` of its routing client: from text to a checked
+//! [`Configuration`].
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use cachesql_types::{DataType, Value};
+
+use super::document::served_origin;
+use super::model::{
+    Configuration, GroupSection, LimitsSection, NodeSection, OriginSection, Refresh, Secret, TableSection, TableSource,
+};
+use super::options::{DEFAULT_HTTP, DEFAULT_NODE};
+use super::problem::{ConfigError, Findings, suggestion};
+use super::properties::{self, Property};
+use super::reader::{index_columns, is_address};
+
+/// A key of the original, and what becomes of it here.
+#[derive(Debug)]
+pub struct OriginalKey {
+    /// The key; `<T>` and `<G>` stand for a table and a group.
+    pub key: &'static str,
+    /// What it does here; when `meaningless` is set, why it does nothing.
+    pub about: &'static str,
+    /// True for keys that are accepted, reported and otherwise ignored.
+    pub meaningless: bool,
+}
+
+const fn honoured(key: &'static str, about: &'static str) -> OriginalKey {
+    OriginalKey { key, about, meaningless: false }
+}
+
+const fn meaningless(key: &'static str, about: &'static str) -> OriginalKey {
+    OriginalKey { key, about, meaningless: true }
+}
+
+const THREADS: &str = "Requests are not bound to threads here.";
+const BUFFERS: &str = "Buffers size themselves here.";
+const NO_REPLICATION: &str = "A node of this version works by itself.";
+
+/// Every key that is understood.
+pub static KEYS: &[OriginalKey] = &[
+    honoured("server.mode", "`all` answers HTTP; `embed` answers nothing, so that `serve` refuses it."),
+    honoured(
+        "server.port",
+        "The HTTP port, on 127.0.0.1; 8080 when it is left out. `--http 0.0.0.0:8080` opens it wider.",
+    ),
+    honoured("server.role", "`standalone`. `master` and `slave` are refused: this version does not replicate."),
+    honoured("server.http.maxEntitySize", "Bytes of a request's body."),
+    honoured("db.url", "The JDBC URL that tables are loaded from: PostgreSQL or SQLite. Others are refused by name."),
+    honoured("db.username", "Who connects."),
+    honoured("db.password", "The password."),
+    honoured(
+        "cache.refreshInterval",
+        "Milliseconds after which every table is refreshed, again and again; 0 is never.",
+    ),
+    honoured("cache.table.<T>.sql", "The query of a table; equal to the table's name, the table begins empty."),
+    honoured("cache.table.<T>.indexes", "Its indexes, with commas between; `A+B` is composite."),
+    honoured("cache.table.<T>.params", "Values of the query's `?`, with commas between."),
+    honoured(
+        "cache.table.<T>.columns",
+        "Columns of a table that begins empty, with commas between. They are text; a type may follow: `id BIGINT, name`.",
+    ),
+    honoured("cachesql.group.<G>.master", "The URL of the group's node, which is called by its host:port."),
+    honoured("cachesql.group.<G>.slaves", "Refused unless empty: this version does not replicate."),
+    honoured("cachesql.group.<G>.tables", "The group's tables."),
+    meaningless("db.driver", "The URL tells which database it is."),
+    meaningless("db.pool.maxActive", "A load takes one connection, and closes it."),
+    meaningless("db.pool.timeout", "A load takes one connection, and closes it."),
+    meaningless("server.threads", THREADS),
+    meaningless("server.http.engine", "There is one engine."),
+    meaningless("server.http.threads", THREADS),
+    meaningless("server.http.ioThreads", THREADS),
+    meaningless("server.http.workerThreads", THREADS),
+    meaningless("server.http.backlog", BUFFERS),
+    meaningless("server.http.bufferSize", BUFFERS),
+    meaningless("server.master.url", NO_REPLICATION),
+    meaningless("server.slaves", NO_REPLICATION),
+    meaningless("server.sync.port", NO_REPLICATION),
+    meaningless("server.oplog.capacity", NO_REPLICATION),
+    meaningless("server.heartbeat.interval", NO_REPLICATION),
+    meaningless("server.heartbeat.timeout", NO_REPLICATION),
+    meaningless("server.pending.capacity", NO_REPLICATION),
+    meaningless("server.pending.flush.interval", NO_REPLICATION),
+    meaningless("cachesql.connectTimeout", "It is the routing client's."),
+    meaningless("cachesql.readTimeout", "It is the routing client's."),
+];
+
+/// Families whose keys the original grew over time: all of a family are known, and without meaning here.
+const MEANINGLESS_FAMILIES: [&str; 5] =
+    ["server.http.", "server.oplog.", "server.heartbeat.", "server.pending.", "db.pool."];
+
+/// The origin that `db.url` becomes.
+const ORIGIN: &str = "db";
+/// The group of a file without `cachesql.group`.
+const DEFAULT_GROUP: &str = "main";
+
+/// Reads the text of a properties file. `file` is for messages and relative paths; nothing is opened.
+pub(super) fn read(file: &Path, text: &str) -> Result<Configuration, ConfigError> {
+    let mut reader =
+        PropertiesReader { file, findings: Findings::new(file, text), entries: BTreeMap::new(), notices: Vec::new() };
+    reader.collect(text);
+    let configuration = reader.configuration();
+    reader.findings.conclude(configuration)
+}
+
+struct PropertiesReader<'t> {
+    file: &'t Path,
+    findings: Findings,
+    entries: BTreeMap<String, Property>,
+    notices: Vec<String>,
+}
+
+impl PropertiesReader<'_> {
+    fn collect(&mut self, text: &str) {
+        for entry in properties::parse(text) {
+            let property = match entry {
+                Ok(property) => property,
+                Err(broken) => {
+                    self.findings.add_at(broken.line, broken.column, broken.message);
+                    continue;
+                }
+            };
+            self.recognise(&property);
+            let line = property.line;
+            if let Some(earlier) = self.entries.insert(property.key.clone(), property) {
+                let key = earlier.key;
+                self.notices.push(format!("{key} of line {} is replaced by line {line}", earlier.line));
+            }
+        }
+    }
+
+    fn recognise(&mut self, property: &Property) {
+        let key = property.key.as_str();
+        let general = general_form(key);
+        let known = KEYS.iter().find(|k| k.key == general);
+        match known {
+            Some(OriginalKey { meaningless: true, about, .. }) => {
+                self.notices.push(format!("{key} (line {}) has no meaning here: {about}", property.line));
+            }
+            Some(_) => {}
+            None if MEANINGLESS_FAMILIES.iter().any(|family| key.starts_with(family)) => {
+                self.notices.push(format!("{key} (line {}) has no meaning here", property.line));
+            }
+            None => {
+                let hint = suggestion(&general, KEYS.iter().map(|k| k.key));
+                self.findings.add_at(property.line, property.column, format!("unknown key {key:?}{hint}"));
+            }
+        }
+    }
+
+    /// The value of a key without white space around it; `None` when it is not there or empty.
+    fn value(&self, key: &str) -> Option<&str> {
+        self.entries.get(key).map(|p| p.value.trim()).filter(|v| !v.is_empty())
+    }
+
+    fn note(&mut self, key: &str, message: impl Into<String>) {
+        let (line, column) = self.entries.get(key).map_or((1, 1), |p| (p.line, p.column));
+        self.findings.add_at(line, column, message);
+    }
+
+    fn number(&mut self, key: &str, expected: &str, is_sound: impl Fn(u64) -> bool) -> Option<u64> {
+        let text = self.value(key)?.to_owned();
+        let number = text.parse().ok().filter(|n| is_sound(*n));
+        if number.is_none() {
+            self.note(key, format!("{key}: expected {expected}, found {text:?}"));
+        }
+        number
+    }
+
+    fn configuration(&mut self) -> Configuration {
+        let http = self.http();
+        let groups = self.groups();
+        let nodes = match groups.is_empty() {
+            true => vec![NodeSection { name: DEFAULT_NODE.into(), http, memory_bytes: None, insecure: false }],
+            false => groups.iter().flat_map(|g| &g.members).map(|name| node_of_url(name)).collect(),
+        };
+        let tables = self.tables(&groups);
+        let queries = tables.iter().any(|t| matches!(t.source, TableSource::Query { .. }));
+        let origins = if queries { self.origin().into_iter().collect() } else { Vec::new() };
+        let body = self.number("server.http.maxEntitySize", "a number of bytes", |n| n > 0);
+        let groups = match groups.is_empty() {
+            true => vec![GroupSection { name: DEFAULT_GROUP.into(), members: vec![DEFAULT_NODE.into()] }],
+            false => groups,
+        };
+        Configuration {
+            file: self.file.to_owned(),
+            nodes,
+            groups,
+            token: None,
+            limits: LimitsSection { http_body_bytes: body, ..LimitsSection::default() },
+            origins,
+            tables,
+            notices: std::mem::take(&mut self.notices),
+        }
+    }
+
+    fn http(&mut self) -> Option<String> {
+        if let Some(role) = self.value("server.role").map(str::to_ascii_lowercase)
+            && role != "standalone"
+        {
+            let message = match role.as_str() {
+                "master" | "slave" => {
+                    format!("server.role: this version does not serve {role:?} (replication); \"standalone\" is")
+                }
+                _ => format!("server.role: expected \"standalone\", \"master\" or \"slave\", found {role:?}"),
+            };
+            self.note("server.role", message);
+        }
+        let port = self.number("server.port", "a port from 0 to 65535", |n| u16::try_from(n).is_ok());
+        let mode = self.value("server.mode").unwrap_or("all").to_ascii_lowercase();
+        match mode.as_str() {
+            "all" => Some(port.map_or_else(|| DEFAULT_HTTP.to_owned(), |port| format!("127.0.0.1:{port}"))),
+            "embed" => None,
+            _ => {
+                self.note("server.mode", format!("server.mode: expected \"all\" or \"embed\", found {mode:?}"));
+                None
+            }
+        }
+    }
+
+    fn origin(&mut self) -> Option<OriginSection> {
+        let Some(url) = self.value("db.url").map(str::to_owned) else {
+            self.findings.add_at(
+                1,
+                1,
+                "db.url is missing: tables have queries, and nothing says which database they are for",
+            );
+            return None;
+        };
+        match served_origin(self.file, &url) {
+            Ok(url) => Some(OriginSection {
+                name: ORIGIN.into(),
+                url: Some(url),
+                user: self.value("db.username").map(str::to_owned),
+                // Not trimmed: white space can be part of a password.
+                password: self.entries.get("db.password").map(|p| Secret::Plain(p.value.clone())),
+            }),
+            Err(why) => {
+                self.note("db.url", format!("db.url: {why}"));
+                None
+            }
+        }
+    }
+
+    /// Names between `prefix` and `.word`, in the order of the file.
+    fn names(&self, prefix: &str, words: &[&str]) -> Vec<String> {
+        let name = |p: &Property| {
+            let (name, word) = p.key.strip_prefix(prefix)?.rsplit_once('.')?;
+            words.contains(&word).then(|| (p.line, name.to_owned()))
+        };
+        let mut names: Vec<_> = self.entries.values().filter_map(name).collect();
+        names.sort();
+        let mut seen = Vec::new();
+        for (_, name) in names {
+            if !seen.contains(&name) {
+                seen.push(name);
+            }
+        }
+        seen
+    }
+
+    fn groups(&mut self) -> Vec<GroupSection> {
+        let mut groups: Vec<GroupSection> = Vec::new();
+        for name in self.names("cachesql.group.", &["master", "slaves", "tables"]) {
+            let key = format!("cachesql.group.{name}.master");
+            let Some(url) = self.value(&key).map(str::to_owned) else {
+                let place = [".slaves", ".tables"].map(|word| format!("cachesql.group.{name}{word}"));
+                let place = place.iter().find(|k| self.entries.contains_key(*k)).cloned().unwrap_or_default();
+                self.note(&place, format!("group {name:?} has no master: {key} is missing"));
+                continue;
+            };
+            let Some(address) = address_of_url(&url) else {
+                self.note(&key, format!("{key}: expected a URL such as http://192.168.1.10:8080, found {url:?}"));
+                continue;
+            };
+            let slaves = format!("cachesql.group.{name}.slaves");
+            if self.value(&slaves).is_some() {
+                let why = "this version does not serve groups of more than one member (replication)";
+                self.note(&slaves, format!("{slaves}: {why}"));
+            }
+            if let Some(other) = groups.iter().find(|g| g.members.contains(&address)) {
+                let message = format!(
+                    "{key}: {address} is already in group {:?}: this version serves one group a node",
+                    other.name
+                );
+                self.note(&key, message);
+                continue;
+            }
+            groups.push(GroupSection { name, members: vec![address] });
+        }
+        groups
+    }
+
+    /// Table → group, as the routing client's keys say it.
+    fn group_of_table(&mut self, groups: &[GroupSection]) -> BTreeMap<String, String> {
+        let mut routes: BTreeMap<String, String> = BTreeMap::new();
+        for group in groups {
+            let key = format!("cachesql.group.{}.tables", group.name);
+            let tables: Vec<_> = list(self.value(&key).unwrap_or_default());
+            for table in tables {
+                if let Some(other) = routes.get(&table) {
+                    self.note(&key, format!("{key}: table {table} is already in group {other:?}"));
+                } else if !self.entries.contains_key(&format!("cache.table.{table}.sql")) {
+                    let message =
+                        format!("{key}: nothing says what table {table} holds: cache.table.{table}.sql is missing");
+                    self.note(&key, message);
+                }
+                routes.entry(table).or_insert_with(|| group.name.clone());
+            }
+        }
+        routes
+    }
+
+    fn tables(&mut self, groups: &[GroupSection]) -> Vec<TableSection> {
+        let routes = self.group_of_table(groups);
+        let interval = self.number("cache.refreshInterval", "a number of milliseconds", |_| true).unwrap_or(0);
+        let refresh = if interval == 0 { Refresh::Never } else { Refresh::Every(Duration::from_millis(interval)) };
+        let mut tables: Vec<TableSection> = Vec::new();
+        for name in self.names("cache.table.", &["sql", "indexes", "params", "columns"]) {
+            let sql_key = format!("cache.table.{name}.sql");
+            if let Some(twin) = tables.iter().find(|t| t.name.eq_ignore_ascii_case(&name)) {
+                let message = format!(
+                    "table {name:?} differs from table {:?} in case only: names are matched without case",
+                    twin.name
+                );
+                self.note(&sql_key, message);
+            }
+            let group = match (routes.get(&name), groups.first()) {
+                (Some(group), _) => group.clone(),
+                (None, None) => DEFAULT_GROUP.into(),
+                (None, Some(_)) => {
+                    self.note(&sql_key, format!("table {name} is in no cachesql.group.<G>.tables"));
+                    continue;
+                }
+            };
+            let indexes = self.indexes(&name);
+            let (source, columns) = self.source(&name);
+            let refresh = if source == TableSource::Empty { Refresh::Never } else { refresh };
+            let key = Vec::new();
+            tables.push(TableSection {
+                name,
+                group,
+                source,
+                key,
+                indexes,
+                columns,
+                refresh,
+                ttl: None,
+                max_rows: None,
+            });
+        }
+        tables
+    }
+
+    fn indexes(&mut self, table: &str) -> Vec<Vec<String>> {
+        let key = format!("cache.table.{table}.indexes");
+        let mut indexes: Vec<Vec<String>> = Vec::new();
+        for text in list(self.value(&key).unwrap_or_default()) {
+            match index_columns(&text) {
+                Some(columns) if indexes.contains(&columns) => {
+                    self.notices.push(format!("{key} names {text} twice"));
+                }
+                Some(columns) => indexes.push(columns),
+                None => self.note(&key, format!("{key}: expected columns such as A or A+B, found {text:?}")),
+            }
+        }
+        indexes
+    }
+
+    fn source(&mut self, table: &str) -> (TableSource, Vec<(String, DataType)>) {
+        let nothing = (TableSource::Empty, Vec::new());
+        let columns_key = format!("cache.table.{table}.columns");
+        let Some(sql) = self.value(&format!("cache.table.{table}.sql")).map(str::to_owned) else {
+            let place = ["indexes", "params", "columns", "sql"].map(|word| format!("cache.table.{table}.{word}"));
+            let place = place.into_iter().find(|k| self.entries.contains_key(k)).unwrap_or_default();
+            self.note(&place, format!("nothing says what table {table} holds: cache.table.{table}.sql is missing"));
+            return nothing;
+        };
+        if sql != table {
+            if self.entries.contains_key(&columns_key) {
+                self.notices.push(format!("{columns_key} has no meaning here: the query names the columns"));
+            }
+            // As Java splits: a value keeps its white space, and empty ones at the end do not count.
+            let params = self.entries.get(&format!("cache.table.{table}.params")).map_or("", |p| p.value.as_str());
+            let params = params.trim_end_matches(',');
+            let params = if params.is_empty() { Vec::new() } else { params.split(',').map(Value::text).collect() };
+            return (TableSource::Query { origin: ORIGIN.into(), sql, params }, Vec::new());
+        }
+        let mut columns = Vec::new();
+        for text in list(self.value(&columns_key).unwrap_or_default()) {
+            let (name, data_type) = text.split_once(char::is_whitespace).unwrap_or((&text, "TEXT"));
+            match DataType::parse(data_type) {
+                Some(data_type) => columns.push((name.to_owned(), data_type)),
+                None => self.note(&columns_key, format!("{columns_key}: column {name}: {data_type:?} is not a type")),
+            }
+        }
+        if columns.is_empty() {
+            let key = format!("cache.table.{table}.sql");
+            self.note(
+                &key,
+                format!("table {table} begins empty (its sql is its name): {columns_key} must name its columns"),
+            );
+        }
+        (TableSource::Empty, columns)
+    }
+}
+
+/// `cache.table.KCA2.sql` → `cache.table.<T>.sql`.
+fn general_form(key: &str) -> String {
+    for (prefix, stand_in) in [("cache.table.", "<T>"), ("cachesql.group.", "<G>")] {
+        if let Some((name, word)) = key.strip_prefix(prefix).and_then(|rest| rest.rsplit_once('.'))
+            && !name.is_empty()
+        {
+            return format!("{prefix}{stand_in}.{word}");
+        }
+    }
+    key.to_owned()
+}
+
+fn list(text: &str) -> Vec<String> {
+    // A type may have a comma in it: DECIMAL(10,2).
+    let mut depth = 0_usize;
+    let parts = text.split(|c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    });
+    parts.map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+/// `host:port` of `http://host:port`.
+fn address_of_url(url: &str) -> Option<String> {
+    let address = url.strip_prefix("http://")?.trim_end_matches('/');
+    is_address(address).then(|| address.to_owned())
+}
+
+fn node_of_url(address: &str) -> NodeSection {
+    NodeSection { name: address.to_owned(), http: Some(address.to_owned()), memory_bytes: None, insecure: false }
+}
+
+#[cfg(test)]
+#[path = "original_tests.rs"]
+mod tests;
