@@ -1,0 +1,51 @@
+//! `cachesql check`: everything that is wrong with a configuration file.
+
+use serde_json::json;
+
+use super::arguments::CheckArguments;
+use super::failure::Failure;
+use crate::config::{self, ConfigError, Configuration};
+
+pub(super) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
+    let outcome = config::read_file(&arguments.file);
+    if arguments.json {
+        println!("{}", as_json(&outcome));
+        return match outcome {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.into()),
+        };
+    }
+    let configuration = outcome?;
+    for notice in &configuration.notices {
+        println!("note: {notice}");
+    }
+    println!("{}: sound ({})", arguments.file.display(), contents(&configuration));
+    Ok(())
+}
+
+fn contents(configuration: &Configuration) -> String {
+    let count = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
+    let parts = [
+        count(configuration.nodes.len(), "node"),
+        count(configuration.origins.len(), "origin"),
+        count(configuration.tables.len(), "table"),
+    ];
+    parts.join(", ")
+}
+
+fn as_json(outcome: &Result<Configuration, ConfigError>) -> serde_json::Value {
+    match outcome {
+        Ok(configuration) => json!({
+            "sound": true,
+            "notices": configuration.notices,
+            "nodes": configuration.nodes.iter().map(|n| &n.name).collect::<Vec<_>>(),
+            "tables": configuration.tables.iter().map(|t| &t.name).collect::<Vec<_>>(),
+        }),
+        Err(ConfigError::Invalid(problems)) => {
+            let problem =
+                |p: &config::Problem| json!({"file": p.file, "line": p.line, "column": p.column, "message": p.message});
+            json!({ "sound": false, "problems": problems.iter().map(problem).collect::<Vec<_>>() })
+        }
+        Err(other) => json!({ "sound": false, "problems": [{ "message": other.to_string() }] }),
+    }
+}

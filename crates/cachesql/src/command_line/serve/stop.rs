@@ -1,0 +1,71 @@
+//! The wish to stop: SIGTERM or SIGINT. The first lets requests under way finish; the second does not wait for them.
+
+use tokio::sync::watch;
+
+use super::Failure;
+
+/// Tells when a stop was asked for.
+pub(super) struct Stop {
+    asked: watch::Receiver<bool>,
+}
+
+impl Stop {
+    /// Begins to listen for signals.
+    pub(super) fn on_signals() -> Result<Stop, Failure> {
+        let (tell, asked) = watch::channel(false);
+        let mut signals =
+            Signals::new().map_err(|e| Failure::Failed(format!("signals cannot be listened for: {e}")))?;
+        tokio::spawn(async move {
+            signals.next().await;
+            tell.send_replace(true);
+            signals.next().await;
+            eprintln!("stopping at once");
+            std::process::exit(1);
+        });
+        Ok(Stop { asked })
+    }
+
+    /// Ends when a stop was asked for.
+    pub(super) fn requested(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut asked = self.asked.clone();
+        async move {
+            // The sender lives as long as the process.
+            let _ = asked.wait_for(|asked| *asked).await;
+        }
+    }
+}
+
+#[cfg(unix)]
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals)
+    }
+
+    async fn next(&mut self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
+}

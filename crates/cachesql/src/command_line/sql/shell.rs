@@ -1,0 +1,157 @@
+//! The shell: reads statements with history and completion, runs them, and has a few commands of its own.
+
+use std::path::PathBuf;
+
+use tokio::runtime::Runtime;
+
+use super::complete::{COMMANDS, Words};
+use super::line::History;
+use super::render::Expanded;
+use super::session::Session;
+use super::split::{Splitter, is_complete};
+use super::terminal::{self, Entered};
+use super::{describe, run_text};
+use crate::command_line::failure::Failure;
+
+const PROMPT: &str = "cachesql> ";
+const MORE_PROMPT: &str = "       -> ";
+
+/// Talks until the user leaves.
+pub(super) fn run(session: &mut Session, runtime: &Runtime) -> Result<(), Failure> {
+    let file = history_file();
+    // The first time there is none.
+    let kept = file.as_ref().and_then(|f| std::fs::read_to_string(f).ok()).unwrap_or_default();
+    let mut history = History::decoded(&kept);
+    let mut words = Words::default();
+    // Also tells at once whether there is a node.
+    learn(session, runtime, &mut words)?;
+    println!("cachesql {}. \\? lists commands, Tab completes, \\q leaves.", env!("CARGO_PKG_VERSION"));
+    while let Some(text) = read_statement(&mut history, &words)? {
+        if text.is_empty() {
+            continue;
+        }
+        history.add(&text);
+        if !take(session, runtime, &mut words, &text) {
+            break;
+        }
+    }
+    if let Some(file) = &file
+        && let Err(error) = std::fs::write(file, history.encoded())
+    {
+        eprintln!("the history was not kept: {}: {error}", file.display());
+    }
+    Ok(())
+}
+
+/// Reads lines until a statement is whole; `None` when the user leaves, nothing when the statement was given up.
+fn read_statement(history: &mut History, words: &Words) -> Result<Option<String>, Failure> {
+    let mut text = String::new();
+    loop {
+        let prompt = if text.is_empty() { PROMPT } else { MORE_PROMPT };
+        let entered = terminal::read_line(prompt, history, words);
+        match entered.map_err(|e| Failure::Failed(format!("the terminal: {e}")))? {
+            Entered::End => return Ok(None),
+            Entered::Cancelled => return Ok(Some(String::new())),
+            Entered::Line(line) => text.push_str(&line),
+        }
+        let is_command = text.starts_with('\\') || ["exit", "quit", "help"].contains(&text.trim());
+        if is_command || is_complete(&text) {
+            return Ok(Some(text.trim().to_owned()));
+        }
+        text.push('\n');
+    }
+}
+
+fn history_file() -> Option<PathBuf> {
+    std::env::home_dir().map(|home| home.join(".cachesql_history"))
+}
+
+fn learn(session: &mut Session, runtime: &Runtime, words: &mut Words) -> Result<(), Failure> {
+    match runtime.block_on(session.tables()) {
+        Ok(tables) => words.learn(&tables),
+        Err(failure @ Failure::Unreachable(_)) => return Err(failure),
+        // Completion then knows keywords only.
+        Err(_) => {}
+    }
+    Ok(())
+}
+
+/// Runs what was entered; false when it was the wish to leave.
+fn take(session: &mut Session, runtime: &Runtime, words: &mut Words, text: &str) -> bool {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let rest = rest.trim().trim_end_matches(';').trim();
+    match word.trim_end_matches(';') {
+        "\\q" | "exit" | "quit" => return false,
+        "\\?" | "help" => COMMANDS.iter().for_each(|(command, about)| println!("{command:<9} {about}")),
+        "\\dt" => describe_tables(session, runtime, None),
+        "\\d" => describe_tables(session, runtime, Some(rest).filter(|name| !name.is_empty())),
+        "\\timing" => {
+            session.timing = !session.timing;
+            println!("timing is {}", if session.timing { "on" } else { "off" });
+        }
+        "\\x" => {
+            session.expanded = match rest {
+                "off" => Expanded::Off,
+                "auto" => Expanded::Auto,
+                _ => Expanded::On,
+            };
+        }
+        "\\i" => match std::fs::File::open(rest) {
+            Ok(file) => report(runtime.block_on(run_text(session, std::io::BufReader::new(file)))),
+            Err(error) => eprintln!("{rest}: {error}"),
+        },
+        command if command.starts_with('\\') => eprintln!("unknown command {command}; \\? lists commands"),
+        _ => run_statements(session, runtime, words, text),
+    }
+    true
+}
+
+fn run_statements(session: &mut Session, runtime: &Runtime, words: &mut Words, text: &str) {
+    let mut splitter = Splitter::default();
+    let mut statements = splitter.push(text);
+    statements.extend(splitter.finish());
+    for statement in statements {
+        let outcome = runtime.block_on(async {
+            tokio::select! {
+                outcome = session.run(&statement) => Some(outcome),
+                _ = tokio::signal::ctrl_c() => None,
+            }
+        });
+        let Some(outcome) = outcome else {
+            // The connection is given up with the request, and the node stops working for it.
+            eprintln!("cancelled");
+            return;
+        };
+        let failed = outcome.is_err();
+        report(outcome);
+        if failed {
+            return;
+        }
+        let first = statement.split_whitespace().next().unwrap_or_default();
+        if ["create", "drop", "alter"].contains(&first.to_ascii_lowercase().as_str()) {
+            report(learn(session, runtime, words));
+        }
+    }
+}
+
+fn describe_tables(session: &mut Session, runtime: &Runtime, name: Option<&str>) {
+    let tables = match runtime.block_on(session.tables()) {
+        Ok(tables) => tables,
+        Err(failure) => return report(Err(failure)),
+    };
+    let (grid, lines) = match name {
+        None => (describe::tables(&tables), Vec::new()),
+        Some(name) => match describe::table(&tables, name.trim_matches('"')) {
+            Some(described) => described,
+            None => return eprintln!("there is no table {name}; \\dt lists them"),
+        },
+    };
+    report(grid.print(&mut std::io::stdout(), session.width, session.expanded).map_err(Failure::output));
+    lines.iter().for_each(|line| println!("{line}"));
+}
+
+fn report(outcome: Result<(), Failure>) {
+    if let Err(failure) = outcome {
+        eprintln!("error: {failure}");
+    }
+}

@@ -1,0 +1,111 @@
+//! From a configuration to what a node and its doors are started with. Here secrets are looked up.
+
+use cachesql_node::{EngineLimits, NamedOrigin, NodeConfig, OriginConfig, TableConfig};
+use cachesql_server::{AccessToken, HttpConfig};
+use cachesql_types::Column;
+
+use crate::config::{
+    ConfigError, Configuration, LimitsSection, NodeSection, OriginSection, Refresh, Secret, TableSection, TableSource,
+};
+use crate::machine;
+
+/// Share of the machine's memory that tables may take when nothing is said: three of four parts.
+const MEMORY_SHARE: (u64, u64) = (3, 4);
+
+/// What one node of a configuration is started with.
+pub fn node_config(configuration: &Configuration, node: &NodeSection) -> Result<NodeConfig, ConfigError> {
+    let (part, of) = MEMORY_SHARE;
+    let memory_bytes = node.memory_bytes.unwrap_or_else(|| machine::memory_bytes() / of * part);
+    let group = configuration.group_of(&node.name).map_or("", |g| g.name.as_str());
+    if group.is_empty() {
+        return Err(ConfigError::Unusable(format!("node {:?} is in no group, so that it holds no tables", node.name)));
+    }
+    let tables: Vec<_> = configuration.tables_of(&node.name).collect();
+    // Only origins that this node asks: the secrets of others need not be here.
+    let asked = |origin: &&OriginSection| {
+        tables.iter().any(|t| matches!(&t.source, TableSource::Query { origin: name, .. } if *name == origin.name))
+    };
+    let origins = configuration.origins.iter().filter(asked).map(named_origin).collect::<Result<_, _>>()?;
+    let mut config = NodeConfig::new(memory_bytes);
+    config.name = node.name.clone();
+    config.group = group.to_owned();
+    config.threads = std::thread::available_parallelism().map_or(1, usize::from);
+    config.limits = engine_limits(&configuration.limits);
+    config.origins = origins;
+    config.tables = tables.into_iter().map(table_config).collect();
+    Ok(config)
+}
+
+/// What the HTTP door of one node is started with; `None` when it opens none.
+pub fn http_config(configuration: &Configuration, node: &NodeSection) -> Result<Option<HttpConfig>, ConfigError> {
+    let Some(address) = &node.http else {
+        return Ok(None);
+    };
+    let mut http = HttpConfig::new(address.clone());
+    http.insecure = node.insecure;
+    http.token = match &configuration.token {
+        Some(token) => AccessToken::new(reveal("[access] token", token)?),
+        None => None,
+    };
+    if let Some(bytes) = configuration.limits.http_body_bytes {
+        http.body_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    }
+    Ok(Some(http))
+}
+
+fn reveal(what: &str, secret: &Secret) -> Result<String, ConfigError> {
+    secret.reveal().map_err(|why| ConfigError::Unusable(format!("{what}: {why}")))
+}
+
+fn named_origin(origin: &OriginSection) -> Result<NamedOrigin, ConfigError> {
+    let name = &origin.name;
+    let url = origin.url.clone().ok_or_else(|| ConfigError::Unusable(format!("[origins.{name}] has no URL")))?;
+    let password = match &origin.password {
+        Some(secret) => Some(cachesql_node::Secret::new(reveal(&format!("[origins.{name}] password"), secret)?)),
+        None => None,
+    };
+    let config = OriginConfig { url, user: origin.user.clone(), password };
+    Ok(NamedOrigin { name: name.clone(), config })
+}
+
+fn engine_limits(limits: &LimitsSection) -> EngineLimits {
+    let defaults = EngineLimits::default();
+    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    EngineLimits {
+        timeout: limits.statement_timeout.unwrap_or(defaults.timeout),
+        memory_bytes: limits.statement_memory_bytes.map_or(defaults.memory_bytes, size),
+        rows: limits.statement_rows.unwrap_or(defaults.rows),
+        write_rows: limits.statement_write_rows.map_or(defaults.write_rows, size),
+    }
+}
+
+fn table_config(table: &TableSection) -> TableConfig {
+    let source = match &table.source {
+        TableSource::Query { origin, sql, params } => {
+            cachesql_node::TableSource::Query { origin: origin.clone(), sql: sql.clone(), params: params.clone() }
+        }
+        TableSource::File(file) => cachesql_node::TableSource::File(file.clone()),
+        TableSource::Empty => cachesql_node::TableSource::Empty { columns: columns_of(table) },
+    };
+    let mut config = TableConfig::new(table.name.clone(), source);
+    config.key = table.key.clone();
+    config.indexes = table.indexes.clone();
+    config.refresh = match table.refresh {
+        Refresh::Every(interval) => cachesql_node::Refresh::Every(interval),
+        Refresh::Never | Refresh::Follow => cachesql_node::Refresh::Never,
+    };
+    config.ttl = table.ttl;
+    config.max_rows = table.max_rows;
+    if table.source != TableSource::Empty {
+        config.types = table.columns.clone();
+    }
+    config
+}
+
+fn columns_of(table: &TableSection) -> Vec<Column> {
+    let column = |(name, data_type): &(String, _)| {
+        let nullable = !table.key.iter().any(|k| k.eq_ignore_ascii_case(name));
+        Column { name: name.clone(), data_type: *data_type, nullable }
+    };
+    table.columns.iter().map(column).collect()
+}
