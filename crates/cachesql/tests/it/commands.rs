@@ -1,0 +1,163 @@
+//! The commands against a running node: what they print, and what they end with.
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::running::{Running, cachesql};
+
+fn output(mut command: Command) -> (i32, String, String) {
+    read(command.output().expect("it runs"))
+}
+
+fn read(output: Output) -> (i32, String, String) {
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (output.status.code().expect("a code"), text(output.stdout), text(output.stderr))
+}
+
+fn piped(mut command: Command, input: &str) -> (i32, String, String) {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("written");
+    read(child.wait_with_output().expect("it ends"))
+}
+
+#[test]
+fn sql_prints_frames_json_and_csv() {
+    let node = Running::sample();
+    let sql = "SELECT id, title FROM books WHERE author = '曹雪芹'";
+    let (code, out, err) = output(node.command(&["sql", sql]));
+    assert_eq!((code, err.as_str()), (0, ""));
+    let rule = "─".repeat(35);
+    let title = "Dream of the Red Chamber (红楼梦)";
+    let heading = format!("title{}", " ".repeat(28));
+    let expected =
+        format!("┌────┬{rule}┐\n│ id │ {heading} │\n├────┼{rule}┤\n│  1 │ {title} │\n└────┴{rule}┘\n(1 row)\n");
+    assert_eq!(out, expected);
+    let (_, out, _) = output(node.command(&["sql", "--json", sql]));
+    assert_eq!(out, "{\"id\":1,\"title\":\"Dream of the Red Chamber (红楼梦)\"}\n");
+    let (_, out, _) =
+        output(node.command(&["sql", "--csv", "SELECT id, year FROM books WHERE id IN (1, 15) ORDER BY id"]));
+    assert_eq!(out.replace("\r\n", "\n"), "id,year\n1,1791\n15,\n");
+}
+
+#[test]
+fn sql_reads_pipes_and_files_and_stops_at_the_first_mistake() {
+    let node = Running::sample();
+    let statements = "UPDATE books SET price = 1 -- a; b\nWHERE id = 1;\nSELECT 'x;y' AS t;\nSELECT nothing FROM nowhere;\n\
+                      DELETE FROM books;";
+    let (code, out, err) = piped(node.command(&["sql", "--csv"]), statements);
+    assert_eq!(code, 1, "{err}");
+    assert_eq!(out.replace("\r\n", "\n"), "t\nx;y\n");
+    assert!(err.contains("nowhere"), "{err}");
+    assert_eq!(node.sql("SELECT count(*) FROM books")["rows"], json!([[24]]));
+
+    let file = node.folder.path().join("s.sql");
+    std::fs::write(&file, "DELETE FROM books WHERE id = 2;\nDELETE FROM books WHERE id > 20").expect("written");
+    let (code, out, _) = output(node.command(&["sql", "--file", file.to_str().expect("text")]));
+    assert_eq!((code, out.as_str()), (0, "(1 row written)\n(4 rows written)\n"));
+}
+
+#[test]
+fn exit_codes_tell_what_went_wrong() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |arguments: &[&str]| {
+        let mut command = cachesql(folder.path());
+        command.args(arguments);
+        output(command)
+    };
+    assert_eq!(run(&["sql", "--no-such-option"]).0, 2);
+    assert_eq!(run(&["sql", "SELECT 1", "--url", "https://127.0.0.1:1"]).0, 2);
+    // Nothing listens on port 1.
+    let (code, _, err) = run(&["sql", "SELECT 1", "--url", "http://127.0.0.1:1"]);
+    assert_eq!(code, 4, "{err}");
+    assert!(err.starts_with("error: http://127.0.0.1:1: cannot connect"), "{err}");
+    std::fs::write(folder.path().join("bad.toml"), "[tables.t]\nfil = \"x.csv\"\n").expect("written");
+    for command in ["serve", "check"] {
+        let (code, _, err) = run(&[command, "bad.toml"]);
+        assert_eq!(code, 3, "{err}");
+        assert!(err.contains("bad.toml:2:1: unknown key \"fil\" in [tables.t]; did you mean \"file\"?"), "{err}");
+    }
+    assert_eq!(run(&["check", "absent.toml"]).0, 3);
+    let (code, out, _) = run(&["check", "--json", "bad.toml"]);
+    let outcome: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((code, &outcome["sound"], &outcome["problems"][0]["line"]), (3, &json!(false), &json!(1)));
+    let (code, out, _) = run(&["completions", "bash"]);
+    assert!(code == 0 && out.contains("cachesql"));
+    assert_eq!(run(&["--version"]).1, format!("cachesql {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn check_finds_the_sample_sound() {
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sample/cachesql.toml");
+    let mut command = cachesql(std::path::Path::new("/"));
+    command.args(["check", sample]);
+    let (code, out, _) = output(command);
+    assert_eq!((code, out), (0, format!("{sample}: sound (1 node, 1 origin, 5 tables)\n")));
+}
+
+#[test]
+fn load_writes_files_into_tables() {
+    let node = Running::sample();
+    let path = |name: &str| node.folder.path().join(name).to_str().expect("text").to_owned();
+    let rows: String = (1..=2_500).map(|i| format!("{i},\"n\"\"{i}\n汉\",{i}.50\n")).collect();
+    std::fs::write(path("people.csv"), format!("id,name,price\n{rows}")).expect("written");
+    let arguments = ["load", "people", &path("people.csv"), "--create", "--key", "id", "--batch", "1000", "--json"];
+    let (code, out, err) = output(node.command(&arguments));
+    assert_eq!(code, 0, "{err}");
+    let outcome: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((&outcome["table"], &outcome["rows"]), (&json!("people"), &json!(2_500)));
+    let answer = node.sql("SELECT count(*), sum(id), max(name) FROM people WHERE id <> 2500");
+    assert_eq!(answer["rows"], json!([[2_499, 2_499 * 2_500 / 2, "n\"999\n汉"]]));
+
+    // The same rows again are refused as they are, and replace themselves where that is asked for.
+    let (code, _, err) = output(node.command(&["load", "people", &path("people.csv")]));
+    assert_eq!(code, 1);
+    assert!(err.contains("from line 2 on were refused") && err.contains("0 rows before were written"), "{err}");
+    std::fs::write(path("new.ndjson"), "{\"id\":1,\"name\":\"x\"}\n{\"id\":2501,\"name\":null}\n").expect("written");
+    let (code, out, err) = output(node.command(&["load", "people", &path("new.ndjson"), "--upsert"]));
+    assert_eq!(code, 0, "{err}");
+    assert!(out.starts_with("people: 2 rows ("), "{out}");
+    let answer = node.sql("SELECT id, name FROM people WHERE id IN (1, 2501) ORDER BY id");
+    assert_eq!(answer["rows"], json!([[1, "x"], [2501, null]]));
+
+    let (code, _, err) = output(node.command(&["load", "nowhere", &path("new.ndjson")]));
+    assert_eq!(code, 1);
+    assert!(err.contains("nowhere"), "{err}");
+    assert_eq!(output(node.command(&["load", "people", &path("x.parquet")])).0, 2);
+    assert_eq!(output(node.command(&["load", "people", &path("absent.csv")])).0, 1);
+}
+
+#[test]
+fn load_reads_pipes_and_urls() {
+    let node = Running::sample();
+    let csv = "name,english,country,latitude,longitude\nOslo,Oslo,NO,59.9139,10.7522\n";
+    let (code, _, err) = piped(node.command(&["load", "cities", "-", "--format", "csv"]), csv);
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(node.sql("SELECT latitude FROM cities WHERE name = 'Oslo'")["rows"].to_string(), "[[59.9139]]");
+    // The node's own answer is a file like any other.
+    node.sql("CREATE TABLE copy (name TEXT PRIMARY KEY, country TEXT)");
+    let url = format!("{}/rest/cities?select=name,country", node.url);
+    let (code, out, err) = output(node.command(&["load", "copy", &format!("{url}&x.ndjson"), "--format", "ndjson"]));
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(err.contains("400"), "{err}");
+}
+
+#[test]
+fn bench_reports_rate_and_latency() {
+    let node = Running::sample();
+    for door in ["rest", "cache", "sql"] {
+        let (code, out, err) = output(node.command(&["bench", "--door", door, "-c", "4", "-d", "200ms", "--json"]));
+        assert_eq!(code, 0, "{err}");
+        let outcome: Value = serde_json::from_str(&out).expect("JSON");
+        assert!(outcome["requests"].as_u64().expect("a number") > 10, "{door}: {out}");
+        assert_eq!(outcome["refused"], json!(0));
+        let latency = |name: &str| outcome["latency_us"][name].as_u64().expect("a number");
+        assert!(
+            latency("p50") <= latency("p99") && latency("p99") <= outcome["latency_max_us"].as_u64().expect("a number")
+        );
+    }
+    let (code, _, err) = output(node.command(&["bench", "--table", "nowhere", "-d", "100ms"]));
+    assert_eq!(code, 2, "{err}");
+}

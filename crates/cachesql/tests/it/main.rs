@@ -1,0 +1,7 @@
+//! The built binary, end to end: real processes, real sockets.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod commands;
+mod readme;
+mod running;
+mod serving;

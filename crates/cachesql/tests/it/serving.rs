@@ -1,0 +1,97 @@
+//! How a node starts, what it says, and how it stops.
+
+use serde_json::json;
+
+use crate::running::{Running, cachesql};
+
+#[test]
+fn the_sample_is_loaded_and_answers_until_it_is_told_to_stop() {
+    for signal in ["TERM", "INT"] {
+        let mut node = Running::sample();
+        assert_eq!(node.sql("SELECT AAC003 FROM KCA2 WHERE AAC001 = 12345")["rows"], json!([["张三"]]));
+        let (status, body) = node.request("GET", "/readyz", "", "");
+        assert_eq!(status, 200, "{body}");
+        // The price of a book is exact, and NULL is not the text "null".
+        let answer = node.sql("SELECT id, year FROM books WHERE id = 15");
+        assert_eq!(answer["rows"], json!([[15, null]]));
+        node.signal(signal);
+        assert_eq!(node.ended().code(), Some(0), "{signal}");
+    }
+}
+
+#[test]
+fn the_rows_of_the_sample_are_those_of_its_text() {
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sample");
+    let made = rusqlite::Connection::open_in_memory().expect("opened");
+    let text = std::fs::read_to_string(format!("{sample}/sample.sql")).expect("there");
+    made.execute_batch(&text).expect("the text is SQL");
+    made.execute("ATTACH ? AS kept", [format!("{sample}/sample.db")]).expect("attached");
+    for table in ["KCA2", "KCA3", "KCA4", "books"] {
+        let different = format!(
+            "SELECT count(*) FROM (SELECT * FROM (SELECT * FROM main.{table} EXCEPT SELECT * FROM kept.{table}) UNION ALL \
+             SELECT * FROM (SELECT * FROM kept.{table} EXCEPT SELECT * FROM main.{table}))"
+        );
+        let count: i64 = made.query_row(&different, [], |row| row.get(0)).expect("counted");
+        assert_eq!(count, 0, "{table}: sample.db was not made from sample.sql");
+    }
+}
+
+#[test]
+fn the_originals_file_starts_a_node() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let database = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sample/sample.db");
+    let properties = format!(
+        "server.mode=all\nserver.role=standalone\nserver.threads=4\ndb.driver=org.sqlite.JDBC\ndb.url=jdbc:sqlite:{database}\n\
+         db.pool.maxActive=5\ncache.refreshInterval=0\ncache.table.KCA2.sql=SELECT * FROM KCA2 WHERE AAC001 < ?\n\
+         cache.table.KCA2.params=12346\ncache.table.KCA2.indexes=AAC001,AAB004,AAB004+AAC003\n\
+         cache.table.notes.sql=notes\ncache.table.notes.columns=id,text\ncache.table.notes.indexes=id\n"
+    );
+    std::fs::write(folder.path().join("config.properties"), properties).expect("written");
+    let node = Running::start(folder, &["serve", "config.properties"]);
+    assert_eq!(node.sql("SELECT count(*) FROM KCA2")["rows"], json!([[345]]));
+    let (status, body) = node.request("GET", "/cache/get?table=KCA2&column=AAC001&value=12345", "", "");
+    assert_eq!(status, 200);
+    let answer: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!((&answer["code"], &answer["data"][0]["AAC003"]), (&json!(0), &json!("张三")));
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let (status, body) = node.request("POST", "/cache/insert", form, "table=notes&column=id&value=7&text=%E5%A5%BD");
+    assert_eq!((status, body.as_str()), (200, r#"{"code":0,"message":"ok","data":{"table":"notes","op":"insert"}}"#));
+    assert_eq!(node.sql("SELECT * FROM notes")["rows"], json!([["7", "好"]]));
+}
+
+#[test]
+fn a_door_beyond_this_machine_needs_a_token_or_the_word() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = cachesql(folder.path());
+    let output = command.args(["serve", "--http", "0.0.0.0:0"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert!(said.contains("insecure"), "{said}");
+}
+
+#[test]
+fn a_token_is_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("token"), "hunter2\n").expect("written");
+    let toml = "[access]\ntoken = { file = \"token\" }\n[tables.t]\ncolumns = { a = \"INTEGER\" }\n";
+    std::fs::write(folder.path().join("cachesql.toml"), toml).expect("written");
+    // No file is named: the folder's cachesql.toml is taken.
+    let node = Running::start(folder, &["serve"]);
+    let (status, _) = node.request("GET", "/rest/t", "", "");
+    assert_eq!(status, 401);
+    let run = |arguments: &[&str]| node.command(arguments).output().expect("it runs").status.code();
+    assert_eq!(run(&["sql", "SELECT a FROM t"]), Some(1));
+    assert_eq!(run(&["sql", "SELECT a FROM t", "--token-file", "token"]), Some(0));
+}
+
+#[test]
+fn a_table_that_cannot_be_loaded_is_named_and_the_node_is_not_ready() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("t.csv"), "a,b\n1,2\nx,3\n").expect("written");
+    let toml = "[tables.t]\nfile = \"t.csv\"\ncolumns = { a = \"INTEGER\" }\n";
+    std::fs::write(folder.path().join("cachesql.toml"), toml).expect("written");
+    let mut node = Running::start_without_waiting(folder, &["serve"]);
+    let line = node.wait_for("not loaded");
+    let parts = ["t: not loaded (attempt 1)", "column a", "value \"x\"", "line 3", "INTEGER"];
+    assert!(parts.iter().all(|part| line.contains(part)), "{line}");
+}
