@@ -9,7 +9,8 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::model::{
-    Configuration, GroupSection, LimitsSection, NodeSection, OriginSection, Refresh, TableSection, TableSource, resolve,
+    Configuration, GroupSection, LimitsSection, NodeSection, OriginSection, Refresh, TableSection, TableSource,
+    meaningless_parameters, resolve,
 };
 use super::options::{self, DEFAULT_HTTP, DEFAULT_NODE, Section};
 use super::problem::{ConfigError, Findings, suggestion};
@@ -63,9 +64,9 @@ impl<'t> DocumentReader<'t> {
             limits: self.limits(),
             nodes: nodes.into_iter().map(|n| n.value).collect(),
             groups: groups.into_iter().map(|g| g.value).collect(),
+            notices: meaningless_parameters(&origins).collect(),
             origins,
             tables,
-            notices: Vec::new(),
         }
     }
 

@@ -172,6 +172,16 @@ impl Secret {
     }
 }
 
+/// What the URLs of origins say that has no meaning here.
+pub(super) fn meaningless_parameters(origins: &[OriginSection]) -> impl Iterator<Item = String> {
+    let of_origin = |origin: &OriginSection| {
+        let ignored = origin.url.as_ref().map(|url| url.ignored_parameters().to_vec()).unwrap_or_default();
+        let name = origin.name.clone();
+        ignored.into_iter().map(move |parameter| format!("origin {name}: {parameter} of its URL has no meaning here"))
+    };
+    origins.iter().flat_map(of_origin)
+}
+
 /// A path as the file says it, seen from the working directory.
 pub(super) fn resolve(file: &Path, path: impl AsRef<Path>) -> PathBuf {
     match file.parent() {

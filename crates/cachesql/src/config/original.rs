@@ -10,6 +10,7 @@ use cachesql_types::{DataType, Value};
 use super::document::served_origin;
 use super::model::{
     Configuration, GroupSection, LimitsSection, NodeSection, OriginSection, Refresh, Secret, TableSection, TableSource,
+    meaningless_parameters,
 };
 use super::options::{DEFAULT_HTTP, DEFAULT_NODE};
 use super::problem::{ConfigError, Findings, suggestion};
@@ -179,6 +180,7 @@ impl PropertiesReader<'_> {
         let tables = self.tables(&groups);
         let queries = tables.iter().any(|t| matches!(t.source, TableSource::Query { .. }));
         let origins = if queries { self.origin().into_iter().collect() } else { Vec::new() };
+        self.notices.extend(meaningless_parameters(&origins));
         let body = self.number("server.http.maxEntitySize", "a number of bytes", |n| n > 0);
         let groups = match groups.is_empty() {
             true => vec![GroupSection { name: DEFAULT_GROUP.into(), members: vec![DEFAULT_NODE.into()] }],

@@ -127,6 +127,13 @@ fn oracle_is_refused_by_name_only_where_it_is_needed() {
 }
 
 #[test]
+fn words_of_jdbc_urls_without_meaning_are_reported() {
+    let text = "db.url=jdbc:postgresql://h/d?currentSchema=hr&loggerLevel=OFF&user=u\ncache.table.T.sql=SELECT 1\n";
+    let configuration = read(text).expect("sound");
+    assert_eq!(configuration.notices, ["origin db: loggerLevel of its URL has no meaning here"]);
+}
+
+#[test]
 fn the_last_of_two_entries_wins_as_in_java() {
     let configuration = read("server.port=1\nserver.port=2\n").expect("sound");
     assert_eq!(configuration.node(None).expect("one").http.as_deref(), Some("127.0.0.1:2"));
