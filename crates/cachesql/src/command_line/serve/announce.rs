@@ -14,7 +14,8 @@ pub(super) fn ready(node: &Node, address: SocketAddr) {
     let memory = node.memory();
     let rows: u64 = tables.iter().map(|t| t.row_count()).sum();
     let (used, limit) = (show_size(memory.used_bytes), show_size(memory.limit_bytes));
-    eprintln!("{} tables, {rows} rows, {used} of {limit}", tables.len());
+    let plural = if tables.len() == 1 { "" } else { "s" };
+    eprintln!("{} table{plural}, {rows} rows, {used} of {limit}", tables.len());
     eprintln!("ready: http://{address}/");
     for line in examples(tables.iter().find(|t| t.row_count() > 0).map(|t| t.as_ref()), address) {
         eprintln!("  {line}");

@@ -95,6 +95,11 @@ impl View {
             return;
         }
         for load in loads.iter().filter(|l| l.phase == LoadPhase::Loading) {
+            // A file is read whole for its types before the first row is counted.
+            if load.rows == 0 {
+                eprintln!("{}: waiting for its first rows", load.table);
+                continue;
+            }
             let share =
                 load.estimate.filter(|e| e.rows > 0).map(|e| format!(" (about {} %)", share(load.rows, e.rows)));
             eprintln!("{}: {} rows{}", load.table, load.rows, share.unwrap_or_default());
