@@ -14,17 +14,17 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A running node. It is stopped, and its folder removed, when this is dropped.
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
     said: Receiver<String>,
     /// `http://127.0.0.1:PORT`.
-    pub url: String,
+    pub(crate) url: String,
     /// Where it was started.
-    pub folder: TempDir,
+    pub(crate) folder: TempDir,
 }
 
 /// The binary, with nothing of the test's surroundings in its way.
-pub fn cachesql(folder: &Path) -> Command {
+pub(crate) fn cachesql(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cachesql"));
     // What it leaves behind when it is killed goes with the folder.
     command.current_dir(folder).env("HOME", folder).env("TMPDIR", folder).stdin(Stdio::null());
@@ -36,20 +36,20 @@ pub fn cachesql(folder: &Path) -> Command {
 
 impl Running {
     /// A node on the bundled sample data.
-    pub fn sample() -> Running {
+    pub(crate) fn sample() -> Running {
         let folder = tempfile::tempdir().expect("a folder");
         Running::start(folder, &["serve"])
     }
 
     /// A node on this `cachesql.toml`. Relative paths in it are relative to the folder.
-    pub fn with_configuration(toml: &str) -> Running {
+    pub(crate) fn with_configuration(toml: &str) -> Running {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("cachesql.toml"), toml).expect("written");
         Running::start(folder, &["serve", "cachesql.toml"])
     }
 
     /// A node started in a folder with these arguments, on a free port. Returns when it is ready.
-    pub fn start(folder: TempDir, arguments: &[&str]) -> Running {
+    pub(crate) fn start(folder: TempDir, arguments: &[&str]) -> Running {
         let mut running = Running::start_without_waiting(folder, arguments);
         let ready = running.wait_for("ready: ");
         running.url = ready.trim_start_matches("ready: ").trim_end_matches('/').to_owned();
@@ -57,7 +57,7 @@ impl Running {
     }
 
     /// The same, for one that will not be ready.
-    pub fn start_without_waiting(folder: TempDir, arguments: &[&str]) -> Running {
+    pub(crate) fn start_without_waiting(folder: TempDir, arguments: &[&str]) -> Running {
         let mut command = cachesql(folder.path());
         command.args(arguments).args(["--http", "127.0.0.1:0"]);
         let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the binary starts");
@@ -75,7 +75,7 @@ impl Running {
     }
 
     /// Waits until the node says a line with this in it, and gives the line.
-    pub fn wait_for(&mut self, part: &str) -> String {
+    pub(crate) fn wait_for(&mut self, part: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         let mut heard = Vec::new();
         loop {
@@ -89,14 +89,14 @@ impl Running {
     }
 
     /// A command of the binary that asks this node.
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = cachesql(self.folder.path());
         command.args(arguments).env("CACHESQL_URL", &self.url);
         command
     }
 
     /// Sends a request, and gives the status and the body.
-    pub fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+    pub(crate) fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
         let address = self.url.trim_start_matches("http://");
         let mut stream = TcpStream::connect(address).expect("the node answers");
         let length = body.len();
@@ -114,7 +114,7 @@ impl Running {
     }
 
     /// Runs a statement; panics with what the node says unless it succeeds.
-    pub fn sql(&self, sql: &str) -> Value {
+    pub(crate) fn sql(&self, sql: &str) -> Value {
         let body = json!({ "sql": sql }).to_string();
         let (status, answer) = self.request("POST", "/v1/sql", "Content-Type: application/json\r\n", &body);
         assert_eq!(status, 200, "{sql}: {answer}");
@@ -122,14 +122,14 @@ impl Running {
     }
 
     /// Sends a signal by name, as `kill` knows it.
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         let status = Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("kill runs");
         assert!(status.success());
     }
 
     /// Waits until the process has ended.
-    pub fn ended(&mut self) -> ExitStatus {
+    pub(crate) fn ended(&mut self) -> ExitStatus {
         // Its last words end when it does.
         let deadline = Instant::now() + PATIENCE;
         loop {

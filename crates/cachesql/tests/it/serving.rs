@@ -95,3 +95,25 @@ fn a_table_that_cannot_be_loaded_is_named_and_the_node_is_not_ready() {
     let parts = ["t: not loaded (attempt 1)", "column a", "value \"x\"", "line 3", "INTEGER"];
     assert!(parts.iter().all(|part| line.contains(part)), "{line}");
 }
+
+#[test]
+fn what_the_configuration_says_holds_while_it_serves() {
+    let node = Running::with_configuration(
+        "[limits]\nstatement_rows = 3\nhttp_body = \"1KiB\"\n[tables.t]\ncolumns = { b = \"TEXT\", a = \"INTEGER\" }\nkey = [\"a\"]\n\
+         indexes = [\"b\"]\n",
+    );
+    // Columns are in the order of the file.
+    let json = "Content-Type: application/json\r\n";
+    let (status, body) = node.request("POST", "/rest/t", json, r#"[{"a":1,"b":"x"},{"a":2,"b":null},{"a":3,"b":"z"}]"#);
+    assert_eq!(status, 201, "{body}");
+    let answer = node.sql("SELECT * FROM t WHERE b = 'x'");
+    assert_eq!((&answer["columns"][0]["name"], &answer["rows"]), (&json!("b"), &json!([["x", 1]])));
+    let (status, body) = node.request("POST", "/rest/t", json, r#"{"a":1,"b":"y"}"#);
+    assert!(status == 409 && body.contains("23505"), "{status} {body}");
+    let (status, _) = node.request("POST", "/rest/t", json, &format!(r#"{{"a":9,"b":"{}"}}"#, "y".repeat(2_000)));
+    assert_eq!(status, 413);
+    node.sql("INSERT INTO t VALUES ('w', 4)");
+    let (status, body) = node.request("POST", "/v1/sql", json, r#"{"sql":"SELECT a FROM t"}"#);
+    assert!(status == 400 && body.contains('3'), "{status} {body}");
+    assert_eq!(node.sql("SELECT count(*) FROM t")["rows"], json!([[4]]));
+}
