@@ -23,13 +23,26 @@ pub enum EmbedError {
     Configuration(#[from] ConfigError),
     /// An origin or file is not served.
     #[error(transparent)]
-    Origin(#[from] OriginError),
+    Origin(Box<OriginError>),
     /// The node refused what it was started with.
     #[error(transparent)]
-    Node(#[from] NodeError),
+    Node(Box<NodeError>),
     /// A file whose ending does not tell what it is.
     #[error("{0}: its ending does not tell whether it is CSV, NDJSON or Arrow")]
     UnknownFormat(String),
+}
+
+// Boxed by hand: an error that large would make every Result as large.
+impl From<OriginError> for EmbedError {
+    fn from(error: OriginError) -> EmbedError {
+        EmbedError::Origin(Box::new(error))
+    }
+}
+
+impl From<NodeError> for EmbedError {
+    fn from(error: NodeError) -> EmbedError {
+        EmbedError::Node(Box::new(error))
+    }
 }
 
 /// A node in this process. A clone is the same node. What it can be asked for is the node's own interface, which this

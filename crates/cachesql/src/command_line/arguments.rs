@@ -17,7 +17,7 @@ pub struct Arguments {
         global = true,
         env = "RUST_LOG",
         value_name = "LEVELS",
-        default_value = "info",
+        default_value = "warn",
         hide_env_values = true
     )]
     pub log: String,
