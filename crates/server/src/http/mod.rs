@@ -19,6 +19,7 @@ mod encode;
 mod failure;
 mod health;
 mod listener;
+mod long_read;
 mod original;
 mod parameters;
 mod prefer;

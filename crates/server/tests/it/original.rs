@@ -165,3 +165,37 @@ async fn what_is_wrong_is_said_in_plain_text() {
     assert_eq!(json.status, 415);
     assert!(server.get("/rest/people?select=id").await.text().len() > 50, "nothing was deleted");
 }
+
+/// Tables that are too large to be looked through on the spot are looked through elsewhere, with the same answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn large_tables_answer_alike() {
+    let server = Server::start().await;
+    let rows: String = (0..60_000).map(|i| format!("{},{}\n", i + 1000, i % 7)).collect();
+    let written =
+        server.ask("POST", "/rest/people", &[("Content-Type", "text/csv")], &format!("id,name\n{rows}")).await;
+    assert_eq!(written.header("content-range"), Some("*/60000"), "{}", written.text());
+    let one = r#"{"id":60999,"name":"2"}"#;
+    assert_eq!(
+        server.get("/rest/people?select=id,name&doc=is.null&price=is.null&id=gt.60998&id=lt.70000").await.text(),
+        format!("[{one}]")
+    );
+    let counted = server.ask("GET", "/rest/people?name=like.6*&limit=1", &[("Prefer", "count=exact")], "").await;
+    assert_eq!((counted.status, counted.header("content-range")), (206, Some("0-0/8571")));
+    let range = server.get("/cache/range?table=people&column=id&from=60999&to=60999").await;
+    assert!(
+        range.text().starts_with(r#"{"code":0,"message":"ok","data":[{"id":60999,"name":"2","age":null"#),
+        "{}",
+        range.text()
+    );
+    for (target, rows) in [
+        ("/cache/get?table=people&column=price&value=1.50", 1),
+        ("/cache/less?table=people&column=id&value=3", 2),
+        ("/cache/more?table=people&column=id&value=60990", 10),
+        ("/cache/composite?table=people&index=price%2Bage&values=1.50,30", 1),
+        ("/cache/get?table=people&column=name&value=3", 8571),
+    ] {
+        let reply = server.get(target).await;
+        assert_eq!(reply.json()["data"].as_array().map(Vec::len), Some(rows), "{target}");
+    }
+    assert_eq!(server.get("/cache/less?table=people&column=id&value=abc").await.status, 400);
+}

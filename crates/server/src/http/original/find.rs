@@ -1,6 +1,6 @@
 //! Calls that answer rows.
 
-use cachesql_node::{DirectRows, NodeError, Rows};
+use cachesql_node::{DirectRows, NodeError, Original, Rows};
 use hyper::{Response, StatusCode};
 
 use super::failure_of;
@@ -10,6 +10,7 @@ use crate::http::body::{self, AnswerBody, Part};
 use crate::http::call::{Call, set_token};
 use crate::http::encode::{Encoder, JsonStyle, Layout};
 use crate::http::failure::Failure;
+use crate::http::long_read::{is_quick, off_thread};
 
 /// Rows are flat objects in column order; what is nested is text.
 const STYLE: JsonStyle = JsonStyle { numbers_as_strings: false, json_as_text: true, one_line: false };
@@ -20,21 +21,33 @@ type Found = Result<Response<AnswerBody>, Failure>;
 pub(super) async fn get(call: &Call<'_>, parameters: &OriginalParameters<'_>) -> Found {
     let table = parameters.table()?;
     let (column, value) = parameters.column_and_value()?;
-    direct(call, call.node().original().get(table, column, value)).await
+    if is_on_the_spot(call, table, Some(column)) {
+        return direct(call, call.node().original().get(table, column, value)).await;
+    }
+    let [table, column, value] = owned([table, column, value]);
+    long(call, move |original| original.get(&table, &column, &value)).await
 }
 
 /// Rows where the column is less than the value.
 pub(super) async fn less(call: &Call<'_>, parameters: &OriginalParameters<'_>) -> Found {
     let table = parameters.table()?;
     let (column, value) = parameters.column_and_value()?;
-    direct(call, call.node().original().less(table, column, value)).await
+    if is_on_the_spot(call, table, None) {
+        return direct(call, call.node().original().less(table, column, value)).await;
+    }
+    let [table, column, value] = owned([table, column, value]);
+    long(call, move |original| original.less(&table, &column, &value)).await
 }
 
 /// Rows where the column is more than the value.
 pub(super) async fn more(call: &Call<'_>, parameters: &OriginalParameters<'_>) -> Found {
     let table = parameters.table()?;
     let (column, value) = parameters.column_and_value()?;
-    direct(call, call.node().original().more(table, column, value)).await
+    if is_on_the_spot(call, table, None) {
+        return direct(call, call.node().original().more(table, column, value)).await;
+    }
+    let [table, column, value] = owned([table, column, value]);
+    long(call, move |original| original.more(&table, &column, &value)).await
 }
 
 /// Rows where the column is between two values, both included.
@@ -45,7 +58,11 @@ pub(super) async fn range(call: &Call<'_>, parameters: &OriginalParameters<'_>) 
     else {
         return Err(missing("column/from/to"));
     };
-    direct(call, call.node().original().range(table, column, from, to)).await
+    if is_on_the_spot(call, table, None) {
+        return direct(call, call.node().original().range(table, column, from, to)).await;
+    }
+    let [table, column, from, to] = owned([table, column, from, to]);
+    long(call, move |original| original.range(&table, &column, &from, &to)).await
 }
 
 /// Rows that are equal in all columns of an index.
@@ -54,7 +71,32 @@ pub(super) async fn composite(call: &Call<'_>, parameters: &OriginalParameters<'
     let (Some(index), Some(values)) = (parameters.named("index"), parameters.given("values")) else {
         return Err(missing("index/values"));
     };
-    direct(call, call.node().original().composite(table, index, values)).await
+    if is_on_the_spot(call, table, index.split('+').next()) {
+        return direct(call, call.node().original().composite(table, index, values)).await;
+    }
+    let [table, index, values] = owned([table, index, values]);
+    long(call, move |original| original.composite(&table, &index, &values)).await
+}
+
+/// Whether a read of a table, that fixes a column to a value, is served on the spot. What is unknown is refused quickly.
+fn is_on_the_spot(call: &Call<'_>, table: &str, fixed: Option<&str>) -> bool {
+    let snapshot = call.node().snapshot();
+    snapshot.table(table).is_none_or(|table| {
+        let column = fixed.and_then(|column| table.schema().column(column));
+        is_quick(table, column.into_iter())
+    })
+}
+
+fn owned<const N: usize>(texts: [&str; N]) -> [String; N] {
+    texts.map(str::to_owned)
+}
+
+async fn long(
+    call: &Call<'_>,
+    read: impl FnOnce(Original<'_>) -> Result<DirectRows, NodeError> + Send + 'static,
+) -> Found {
+    let node = call.node().clone();
+    direct(call, off_thread(move || read(node.original())).await?).await
 }
 
 /// Rows of a query; the message is `empty` when there are none.

@@ -12,6 +12,7 @@ use crate::http::answer::{answer, set_header};
 use crate::http::body::{self, AnswerBody, Part};
 use crate::http::call::{Call, set_token};
 use crate::http::failure::Failure;
+use crate::http::long_read::{fixed_columns, is_quick, off_thread};
 use crate::http::prefer::Preferences;
 
 /// `preference-applied` (RFC 7240, 3).
@@ -23,14 +24,12 @@ pub(crate) async fn read(call: Call<'_>, name: &str) -> Result<Response<AnswerBo
     let rows_type = accept::rows_type(headers)?;
     let preferences = Preferences::read(headers)?;
     let snapshot = call.snapshot().await?;
-    let schema = table_of(&call, &snapshot, name)?.schema().clone();
-    let mut query = RestQuery::parse(&schema, call.query())?;
+    let table = table_of(&call, &snapshot, name)?;
+    let schema = table.schema();
+    let mut query = RestQuery::parse(schema, call.query())?;
     let page = Page::of(call.method(), headers, query.limit, query.offset)?;
+    let quick = is_quick(table, fixed_columns(&query.filters));
     let filter = query.filter();
-    let total = match preferences.count {
-        true => Some(count(call.node(), &snapshot, &schema.name, filter.clone())?),
-        false => None,
-    };
     let select = Select {
         table: schema.name.clone(),
         columns: query.columns,
@@ -40,7 +39,12 @@ pub(crate) async fn read(call: Call<'_>, name: &str) -> Result<Response<AnswerBo
         offset: (page.offset > 0).then_some(Amount::Rows(page.offset)),
         count: false,
     };
-    let rows = call.node().select(&snapshot, &select, &[])?;
+    let (total, rows) = if quick {
+        look_up(call.node(), &snapshot, &select, preferences.count)?
+    } else {
+        let (node, snapshot, counted) = (call.node().clone(), snapshot.clone(), preferences.count);
+        off_thread(move || look_up(&node, &snapshot, &select, counted)).await??
+    };
     let count = row_count(&rows);
     if rows_type == RowsType::Object && count != 1 {
         return Err(not_one_row(count));
@@ -60,6 +64,17 @@ pub(crate) async fn read(call: Call<'_>, name: &str) -> Result<Response<AnswerBo
     set_applied(headers, &preferences);
     set_read_headers(headers, &call, &snapshot);
     Ok(response)
+}
+
+/// The rows, and how many there are on all pages when that is asked for.
+fn look_up(
+    node: &Node,
+    snapshot: &GroupSnapshot,
+    select: &Select,
+    counted: bool,
+) -> Result<(Option<u64>, DirectRows), Failure> {
+    let total = if counted { Some(count(node, snapshot, &select.table, select.filter.clone())?) } else { None };
+    Ok((total, node.select(snapshot, select, &[])?))
 }
 
 /// The token of what was read, and how old it can be: nothing, because this node is where writes are applied.
