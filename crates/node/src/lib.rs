@@ -26,11 +26,11 @@ mod tasks;
 mod writer;
 
 pub use cachesql_origin::{CsvOptions, Estimate, FileFormat, FileSource, OriginConfig, OriginError, OriginUrl, Secret};
+pub use cachesql_sql::Path as ExplanationPath;
 pub use cachesql_sql::{
     Amount, ColumnInfo, Comparison, DirectRow, DirectRows, EngineLimits, Explanation, Filter, OnConflict, Operand,
     OrderBy, Prepared, Projection, RowStream, Rows, Select, SqlError, StatementKind, Write,
 };
-pub use cachesql_sql::Path as ExplanationPath;
 pub use cachesql_table::{Cell, GroupSnapshot, Index, Refusal, Table};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use config::{NamedOrigin, NodeConfig, Refresh, TableConfig, TableSource};
