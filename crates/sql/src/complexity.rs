@@ -36,6 +36,8 @@ pub(crate) fn check_complexity(tokens: &[Token]) -> Result<(), SqlError> {
     for token in tokens {
         match token {
             Token::LParen | Token::LBracket | Token::LBrace => {
+                // `[1][1]` and `int[][]` chain without nesting.
+                level.operators += usize::from(*token == Token::LBracket);
                 outer_depth += level.depth();
                 outer.push(std::mem::take(&mut level));
             }

@@ -90,6 +90,45 @@ fn divides_by_zero(left: &ColumnarValue, right: &ColumnarValue) -> Result<bool> 
     }
 }
 
+/// What a sum adds up: BIGINT as a decimal, so that no sum wraps; other types as they are.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Widened {
+    signature: Signature,
+}
+
+/// An argument of `sum`.
+pub(crate) fn widened(argument: Expr) -> Expr {
+    let signature = Signature::new(TypeSignature::Any(1), Volatility::Immutable);
+    ScalarUDF::new_from_impl(Widened { signature }).call(vec![argument])
+}
+
+impl ScalarUDFImpl for Widened {
+    fn name(&self) -> &str {
+        "widened"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
+        match types {
+            // 19 digits hold every BIGINT; the sum has ten more.
+            [ArrowType::Int64] => Ok(ArrowType::Decimal128(19, 0)),
+            [other] => Ok(other.clone()),
+            _ => plan_err!("sum takes one argument"),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some(argument) = args.args.first() else { return exec_err!("sum takes one argument") };
+        match argument.data_type() {
+            ArrowType::Int64 => argument.cast_to(args.return_type(), None),
+            _ => Ok(argument.clone()),
+        }
+    }
+}
+
 /// UUIDs to text and back, which Arrow's casts do not know.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct UuidCast {

@@ -10,6 +10,7 @@ mod scan;
 mod semantics;
 mod session;
 mod stream;
+mod watch;
 
 pub(crate) use plan::PlannedQuery;
 pub(crate) use provider::ROW_ID_COLUMN;

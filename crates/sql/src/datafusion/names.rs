@@ -9,11 +9,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use cachesql_table::GroupSnapshot;
-use cachesql_types::TableSchema;
+use cachesql_types::{Decimal, TableSchema};
 use sqlparser::ast::{
-    Expr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias, TableFactor, VisitMut, VisitorMut, WindowType,
-    visit_relations,
+    CastKind, DataType, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias, TableFactor, Value, ValueWithSpan,
+    VisitMut, VisitorMut, WindowType, visit_relations,
 };
 
 use crate::bind::object_name;
@@ -175,6 +175,11 @@ impl VisitorMut for Folder<'_> {
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
             Expr::Identifier(ident) => self.folding.lower(ident),
+            Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+                if let Some(plain) = plain_number(digits) {
+                    *expr = plain;
+                }
+            }
             Expr::CompoundIdentifier(path) => {
                 // A column may be written with its schema: `public.t.c`.
                 if path.len() == 3 && path.first().is_some_and(|s| s.value.eq_ignore_ascii_case("public")) {
@@ -220,6 +225,25 @@ impl Folder<'_> {
             columns.iter_mut().for_each(|name| self.folding.lower_object(name));
         }
     }
+}
+
+/// A number whose digits DataFusion would not read as the direct path does: decimals are written without exponent, and what
+/// no decimal holds is a double.
+fn plain_number(digits: &str) -> Option<Expr> {
+    let reads_alike = digits.len() <= 18 && !digits.contains(['e', 'E']);
+    if reads_alike || digits.parse::<i64>().is_ok() {
+        return None;
+    }
+    if let Some(decimal) = Decimal::parse(digits) {
+        return Some(Expr::value(Value::Number(decimal.to_string(), false)));
+    }
+    Some(Expr::Cast {
+        kind: CastKind::DoubleColon,
+        expr: Box::new(Expr::value(Value::SingleQuotedString(digits.to_owned()))),
+        data_type: DataType::DoublePrecision,
+        array: false,
+        format: None,
+    })
 }
 
 /// DataFusion refuses two columns of one name in a SELECT; SQL does not mind.
@@ -270,14 +294,24 @@ fn last_name(expr: &Expr) -> Option<(String, bool)> {
     }
 }
 
-/// What SQL calls each column of an answer, from the statement as it was written; `None` where it is the column's own
-/// name, or a wildcard.
-pub(crate) fn item_names(query: &Query, width: usize) -> Vec<Option<String>> {
+/// What a statement calls a column of its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ItemName {
+    /// By an alias, or by what it is.
+    Given(String),
+    /// By the name of a column, in the spelling of the statement.
+    Column(String),
+    /// Not at all: it is one of a wildcard's.
+    Unnamed,
+}
+
+/// What SQL calls each column of an answer, from the statement as it was written.
+pub(crate) fn item_names(query: &Query, width: usize) -> Vec<ItemName> {
     let items = leftmost_items(&query.body).unwrap_or_default();
     let is_wildcard = |i: &SelectItem| matches!(i, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
     let before = items.iter().position(is_wildcard).unwrap_or(items.len());
     let after = items.iter().rev().position(is_wildcard).unwrap_or(0);
-    let mut names: Vec<Option<String>> = vec![None; width];
+    let mut names = vec![ItemName::Unnamed; width];
     for (name, item) in names.iter_mut().zip(items.iter().take(before)) {
         *name = item_name(item);
     }
@@ -296,28 +330,25 @@ fn leftmost_items(body: &SetExpr) -> Option<&[SelectItem]> {
     }
 }
 
-fn item_name(item: &SelectItem) -> Option<String> {
+fn item_name(item: &SelectItem) -> ItemName {
     match item {
-        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+        SelectItem::ExprWithAlias { alias, .. } => ItemName::Given(alias.value.clone()),
         SelectItem::UnnamedExpr(expr) => expr_name(expr),
-        _ => None,
+        _ => ItemName::Unnamed,
     }
 }
 
 /// PostgreSQL's name for a column that has no alias.
-fn expr_name(expr: &Expr) -> Option<String> {
+fn expr_name(expr: &Expr) -> ItemName {
+    let column = |expr: &Expr| last_name(expr).map(|(name, _)| ItemName::Column(name));
     let fixed = match expr {
-        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => return None,
         Expr::Nested(inner) => return expr_name(inner),
         Expr::Cast { expr, data_type, .. } => {
-            return match &**expr {
-                Expr::Identifier(ident) => Some(ident.value.clone()),
-                Expr::CompoundIdentifier(path) => path.last().map(|i| i.value.clone()),
-                _ => Some(data_type.to_string().to_ascii_lowercase()),
-            };
+            let own = || ItemName::Given(data_type.to_string().to_ascii_lowercase());
+            return column(expr).unwrap_or_else(own);
         }
         Expr::Function(function) => match function.name.0.last() {
-            Some(ObjectNamePart::Identifier(name)) => return Some(name.value.to_ascii_lowercase()),
+            Some(ObjectNamePart::Identifier(name)) => return ItemName::Given(name.value.to_ascii_lowercase()),
             _ => "?column?",
         },
         Expr::Case { .. } => "case",
@@ -329,11 +360,10 @@ fn expr_name(expr: &Expr) -> Option<String> {
         Expr::Ceil { .. } => "ceil",
         Expr::Floor { .. } => "floor",
         Expr::Subquery(query) => match leftmost_items(&query.body) {
-            Some([SelectItem::UnnamedExpr(Expr::Identifier(ident))]) => return Some(ident.value.clone()),
             Some([item]) => return item_name(item),
             _ => "?column?",
         },
-        _ => "?column?",
+        other => return column(other).unwrap_or_else(|| ItemName::Given("?column?".to_owned())),
     };
-    Some(fixed.to_owned())
+    ItemName::Given(fixed.to_owned())
 }

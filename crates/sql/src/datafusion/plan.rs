@@ -1,6 +1,7 @@
 //! A query planned for DataFusion: its columns and parameters are known before it runs.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType as ArrowType, FieldRef};
@@ -15,16 +16,16 @@ use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanne
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF};
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
-use sqlparser::ast::{Query, Statement};
-use tokio::time::Instant;
+use sqlparser::ast::{self, Expr, LimitClause, Query, Statement, Visit, Visitor};
 
 use super::errors::of_datafusion;
-use super::names::{Folding, SPELLING_METADATA, item_names};
+use super::names::{Folding, ItemName, SPELLING_METADATA, item_names};
 use super::provider::SnapshotTable;
 use super::scalar::{plan_field, scalar_of, sql_type};
 use super::semantics::put_right;
 use super::session::Session;
 use super::stream::RowStream;
+use super::watch::{Deadline, watched};
 use crate::answer::ColumnInfo;
 use crate::bind::ParameterTypes;
 use crate::error::SqlError;
@@ -60,6 +61,7 @@ impl PlannedQuery {
         folding.apply(&mut statement);
         let catalog = Catalog::new(session.planning(), snapshot, &folding, with_row_id);
         let mut types = types.clone();
+        type_limits(&statement, &mut types)?;
         let mut plan = catalog.plan(&statement, types.known())?;
         // Types that the first planning found are given to a second, so that it coerces to them.
         let before = types.known().to_vec();
@@ -86,9 +88,10 @@ impl PlannedQuery {
         parameters: &[Value],
         limits: &EngineLimits,
     ) -> Result<RowStream, SqlError> {
-        let deadline = Instant::now() + limits.timeout;
+        let deadline = Deadline::new(limits.timeout);
         let state = session.execution(snapshot, limits.memory_bytes)?;
         let plan = self.physical(&state, parameters).await?;
+        let plan = watched(plan, &deadline).map_err(of_datafusion)?;
         let batches = datafusion::physical_plan::execute_stream(plan, state.task_ctx()).map_err(of_datafusion)?;
         Ok(RowStream::running(self.columns.clone(), batches, deadline, limits))
     }
@@ -115,11 +118,50 @@ impl PlannedQuery {
         let scalars = parameters.iter().enumerate().map(typed).collect::<Result<Vec<_>, _>>()?;
         let optimized = on_deep_stack(|| {
             let plan = self.plan.clone();
-            let plan = if scalars.is_empty() { Ok(plan) } else { plan.with_param_values(ParamValues::from(scalars)) };
+            let plan = if scalars.is_empty() {
+                Ok(plan)
+            } else {
+                // Values can need what literals of the text had done to them.
+                plan.with_param_values(ParamValues::from(scalars)).and_then(put_right)
+            };
             plan.and_then(|plan| state.optimize(&plan))
         });
         let optimized = optimized.map_err(of_datafusion)?;
         state.query_planner().create_physical_plan(&optimized, state).await.map_err(of_datafusion)
+    }
+}
+
+/// Parameters of LIMIT and OFFSET are numbers of rows, which planning does not infer.
+fn type_limits(statement: &Statement, types: &mut ParameterTypes) -> Result<(), SqlError> {
+    struct Limits<'a>(&'a mut ParameterTypes);
+    impl Visitor for Limits<'_> {
+        type Break = SqlError;
+
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<SqlError> {
+            let (limit, offset) = match &query.limit_clause {
+                Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+                    (limit.as_ref(), offset.as_ref().map(|o| &o.value))
+                }
+                Some(LimitClause::OffsetCommaLimit { offset, limit }) => (Some(limit), Some(offset)),
+                None => (None, None),
+            };
+            for expr in limit.into_iter().chain(offset) {
+                if let Expr::Value(value) = expr
+                    && let ast::Value::Placeholder(name) = &value.value
+                {
+                    let position = crate::parse::parameter_position(name);
+                    match position.and_then(|p| self.0.expect(p, DataType::BigInt)) {
+                        Ok(_) => {}
+                        Err(error) => return ControlFlow::Break(error),
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    match statement.visit(&mut Limits(types)) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
     }
 }
 
@@ -140,12 +182,16 @@ fn found_parameters(plan: &LogicalPlan) -> Result<Vec<(usize, DataType)>, SqlErr
 fn answer_columns(plan: &LogicalPlan, query: &Query, folding: &Folding) -> Result<Arc<[ColumnInfo]>, SqlError> {
     let fields = plan.schema().fields();
     let items = item_names(query, fields.len());
-    let column = |(field, item): (&FieldRef, Option<String>)| {
-        let name = item.unwrap_or_else(|| {
-            let own = field.metadata().get(SPELLING_METADATA).filter(|s| folding.fold(s) == *field.name());
-            let spelling = own.map(String::as_str).or_else(|| folding.spelling(field.name()));
-            spelling.unwrap_or(field.name()).to_owned()
-        });
+    let column = |(field, item): (&FieldRef, ItemName)| {
+        let spelt = |folded: &str| {
+            let own = field.metadata().get(SPELLING_METADATA).filter(|s| folding.fold(s) == folded);
+            own.map(String::as_str).or_else(|| folding.spelling(folded)).map(str::to_owned)
+        };
+        let name = match item {
+            ItemName::Given(name) => name,
+            ItemName::Column(name) => spelt(&folding.fold(&name)).unwrap_or(name),
+            ItemName::Unnamed => spelt(field.name()).unwrap_or_else(|| field.name().clone()),
+        };
         let data_type = sql_type(field)
             .ok_or_else(|| SqlError::NotSupported(format!("column {name:?} would be of type {}", field.data_type())))?;
         Ok(ColumnInfo { name, data_type })

@@ -11,12 +11,16 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::{InList, Placeholder};
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
+use datafusion::logical_expr::planner::{
+    ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr, TypePlanner,
+};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, cast};
+use datafusion::logical_expr::{
+    BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, WindowFunctionDefinition, cast,
+};
 use sqlparser::ast::{self, BinaryOperator};
 
-use super::functions::{Arithmetic, text_to_uuid, uuid_to_text};
+use super::functions::{Arithmetic, text_to_uuid, uuid_to_text, widened};
 use super::scalar::{plan_field, scalar_of, sql_type};
 use crate::error::SqlError;
 
@@ -40,6 +44,20 @@ impl ExprPlanner for PostgresOperators {
             return Ok(PlannerResult::Planned(planned));
         }
         Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
+    }
+
+    fn plan_aggregate(&self, mut expr: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
+        if expr.func.name() == "sum" {
+            expr.args = expr.args.into_iter().map(widened).collect();
+        }
+        Ok(PlannerResult::Original(expr))
+    }
+
+    fn plan_window(&self, mut expr: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
+        if matches!(&expr.func_def, WindowFunctionDefinition::AggregateUDF(func) if func.name() == "sum") {
+            expr.args = expr.args.into_iter().map(widened).collect();
+        }
+        Ok(PlannerResult::Original(expr))
     }
 }
 
@@ -213,6 +231,24 @@ pub(crate) fn put_right(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(fixed.data)
 }
 
+/// A list with NULL in it is the list without, and unknown where that would decide otherwise. DataFusion loses the NULL
+/// when it merges two lists over one column.
+fn in_list(expr: Expr, mut list: Vec<Expr>, negated: bool) -> Expr {
+    let given = list.len();
+    list.retain(|item| !matches!(item, Expr::Literal(scalar, _) if scalar.is_null()));
+    let has_null = list.len() < given;
+    let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
+    if list.is_empty() {
+        return unknown;
+    }
+    let found = Expr::InList(InList { expr: Box::new(expr), list, negated });
+    match (has_null, negated) {
+        (false, _) => found,
+        (true, true) => found.and(unknown),
+        (true, false) => found.or(unknown),
+    }
+}
+
 fn put_expr_right(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::InList(InList { expr, list, negated }) => {
@@ -227,7 +263,7 @@ fn put_expr_right(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 Ok(own) if floats && own.is_numeric() => as_double(*expr, &own),
                 _ => *expr,
             };
-            Ok(Transformed::yes(Expr::InList(InList { expr: Box::new(left), list: fixed, negated })))
+            Ok(Transformed::yes(in_list(left, fixed, negated)))
         }
         Expr::Between(between) => {
             let (value, low) = comparable_sides(*between.expr, Operator::GtEq, *between.low, schema)?;

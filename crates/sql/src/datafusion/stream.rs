@@ -13,6 +13,7 @@ use futures::{Stream, StreamExt};
 use tokio::time::{Instant, Sleep};
 
 use super::errors::of_datafusion;
+use super::watch::Deadline;
 use crate::answer::{ColumnInfo, result_schema};
 use crate::error::SqlError;
 use crate::limits::EngineLimits;
@@ -27,7 +28,8 @@ pub struct RowStream {
 enum Source {
     Running {
         batches: SendableRecordBatchStream,
-        deadline: Pin<Box<Sleep>>,
+        alarm: Pin<Box<Sleep>>,
+        deadline: Arc<Deadline>,
         limit: Duration,
         rows: u64,
         most_rows: u64,
@@ -52,12 +54,14 @@ impl RowStream {
     pub(crate) fn running(
         columns: Arc<[ColumnInfo]>,
         batches: SendableRecordBatchStream,
-        deadline: Instant,
+        deadline: Arc<Deadline>,
         limits: &EngineLimits,
     ) -> RowStream {
+        let alarm = tokio::time::sleep_until(Instant::from_std(deadline.at()));
         let source = Source::Running {
             batches,
-            deadline: Box::pin(tokio::time::sleep_until(deadline)),
+            alarm: Box::pin(alarm),
+            deadline,
             limit: limits.timeout,
             rows: 0,
             most_rows: limits.rows,
@@ -99,6 +103,14 @@ impl RowStream {
     }
 }
 
+impl Drop for Source {
+    fn drop(&mut self) {
+        if let Source::Running { deadline, .. } = self {
+            deadline.abandon();
+        }
+    }
+}
+
 impl Stream for RowStream {
     type Item = Result<RecordBatch, SqlError>;
 
@@ -107,9 +119,9 @@ impl Stream for RowStream {
         let next = match &mut this.source {
             Source::Ended => return Poll::Ready(None),
             Source::Ready(batches) => return Poll::Ready(batches.next().map(Ok)),
-            Source::Running { batches, deadline, limit, rows, most_rows } => {
+            Source::Running { batches, alarm, limit, rows, most_rows, .. } => {
                 // The clock itself too: a task that is never idle might not be told that its time is up.
-                if Instant::now() >= deadline.deadline() || deadline.as_mut().poll(context).is_ready() {
+                if Instant::now() >= alarm.deadline() || alarm.as_mut().poll(context).is_ready() {
                     let limit = *limit;
                     return this.end_with(SqlError::Timeout { limit });
                 }

@@ -1,0 +1,7 @@
+//! The engine from outside: statements over snapshots.
+
+mod bad_input;
+mod differential;
+mod fixture;
+mod reads;
+mod writes;
