@@ -5,7 +5,8 @@ use cachesql_server::{AccessToken, HttpConfig};
 use cachesql_types::Column;
 
 use crate::config::{
-    ConfigError, Configuration, LimitsSection, NodeSection, OriginSection, Refresh, Secret, TableSection, TableSource,
+    ConfigError, Configuration, LimitsSection, NodeSection, OriginSection, PlacedSecret, Refresh, TableSection,
+    TableSource,
 };
 use crate::machine;
 
@@ -25,7 +26,8 @@ pub fn node_config(configuration: &Configuration, node: &NodeSection) -> Result<
     let asked = |origin: &&OriginSection| {
         tables.iter().any(|t| matches!(&t.source, TableSource::Query { origin: name, .. } if *name == origin.name))
     };
-    let origins = configuration.origins.iter().filter(asked).map(named_origin).collect::<Result<_, _>>()?;
+    let origins =
+        configuration.origins.iter().filter(asked).map(|o| named_origin(configuration, o)).collect::<Result<_, _>>()?;
     let mut config = NodeConfig::new(memory_bytes);
     config.name = node.name.clone();
     config.group = group.to_owned();
@@ -44,7 +46,7 @@ pub fn http_config(configuration: &Configuration, node: &NodeSection) -> Result<
     let mut http = HttpConfig::new(address.clone());
     http.insecure = node.insecure;
     http.token = match &configuration.token {
-        Some(token) => AccessToken::new(reveal("[access] token", token)?),
+        Some(token) => AccessToken::new(reveal(configuration, "[access] token", token)?),
         None => None,
     };
     if let Some(bytes) = configuration.limits.http_body_bytes {
@@ -53,15 +55,17 @@ pub fn http_config(configuration: &Configuration, node: &NodeSection) -> Result<
     Ok(Some(http))
 }
 
-fn reveal(what: &str, secret: &Secret) -> Result<String, ConfigError> {
-    secret.reveal().map_err(|why| ConfigError::Unusable(format!("{what}: {why}")))
+fn reveal(configuration: &Configuration, what: &str, placed: &PlacedSecret) -> Result<String, ConfigError> {
+    placed.secret.reveal().map_err(|why| configuration.problem(placed.place, format!("{what}: {why}")))
 }
 
-fn named_origin(origin: &OriginSection) -> Result<NamedOrigin, ConfigError> {
+fn named_origin(configuration: &Configuration, origin: &OriginSection) -> Result<NamedOrigin, ConfigError> {
     let name = &origin.name;
     let url = origin.url.clone().ok_or_else(|| ConfigError::Unusable(format!("[origins.{name}] has no URL")))?;
     let password = match &origin.password {
-        Some(secret) => Some(cachesql_node::Secret::new(reveal(&format!("[origins.{name}] password"), secret)?)),
+        Some(secret) => {
+            Some(cachesql_node::Secret::new(reveal(configuration, &format!("[origins.{name}] password"), secret)?))
+        }
         None => None,
     };
     let config = OriginConfig { url, user: origin.user.clone(), password };

@@ -7,7 +7,7 @@ use super::failure::Failure;
 use crate::config::{self, ConfigError, Configuration};
 
 pub(super) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
-    let outcome = config::read_file(&arguments.file);
+    let outcome = config::read_file(&arguments.file).and_then(protected);
     if arguments.json {
         println!("{}", as_json(&outcome));
         return match outcome {
@@ -21,6 +21,18 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
     }
     println!("{}: sound ({})", arguments.file.display(), contents(&configuration));
     Ok(())
+}
+
+/// All nodes of the file that everyone could ask, as one error.
+fn protected(configuration: Configuration) -> Result<Configuration, ConfigError> {
+    let mut problems = Vec::new();
+    for node in &configuration.nodes {
+        match configuration.check_protection(node) {
+            Err(ConfigError::Invalid(found)) => problems.extend(found),
+            other => other?,
+        }
+    }
+    if problems.is_empty() { Ok(configuration) } else { Err(ConfigError::Invalid(problems)) }
 }
 
 fn contents(configuration: &Configuration) -> String {

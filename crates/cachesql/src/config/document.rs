@@ -9,8 +9,8 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::model::{
-    Configuration, GroupSection, LimitsSection, NodeSection, OriginSection, Refresh, TableSection, TableSource,
-    meaningless_parameters, resolve,
+    Configuration, GroupSection, LimitsSection, NodeSection, OriginSection, PlacedSecret, Refresh, Secret,
+    TableSection, TableSource, meaningless_parameters, resolve,
 };
 use super::options::{self, DEFAULT_HTTP, DEFAULT_NODE, Section};
 use super::problem::{ConfigError, Findings, suggestion};
@@ -57,10 +57,7 @@ impl<'t> DocumentReader<'t> {
         let tables = self.tables(&groups, &origins);
         Configuration {
             file: self.file.to_owned(),
-            token: self.single("access").and_then(|reader| reader.secret("token")).map(|token| match token.value {
-                super::Secret::File(path) => super::Secret::File(resolve(self.file, path)),
-                other => other,
-            }),
+            token: self.single("access").and_then(|reader| self.secret(&reader, "token")),
             limits: self.limits(),
             nodes: nodes.into_iter().map(|n| n.value).collect(),
             groups: groups.into_iter().map(|g| g.value).collect(),
@@ -132,21 +129,24 @@ impl<'t> DocumentReader<'t> {
     }
 
     fn nodes(&self) -> Vec<At<NodeSection>> {
-        let node = |(name, reader): &(String, SectionReader<'t>)| At {
-            span: reader.span.clone(),
-            value: NodeSection {
+        let node = |(name, reader): &(String, SectionReader<'t>)| {
+            let http = reader.address("http");
+            let value = NodeSection {
                 name: name.clone(),
-                http: reader.address("http").map(|a| a.value),
+                http_place: http.as_ref().map(|a| self.findings.borrow().place(&a.span)),
+                http: http.map(|a| a.value),
                 memory_bytes: reader.size("memory").map(|s| s.value),
                 insecure: reader.boolean("insecure").is_some_and(|b| b.value),
-            },
+            };
+            At { span: reader.span.clone(), value }
         };
         let nodes: Vec<_> = self.named("nodes").iter().map(node).collect();
         if !nodes.is_empty() || self.top("nodes").is_some() {
             return nodes;
         }
         let http = Some(DEFAULT_HTTP.to_owned());
-        let only = NodeSection { name: DEFAULT_NODE.into(), http, memory_bytes: None, insecure: false };
+        let only =
+            NodeSection { name: DEFAULT_NODE.into(), http, http_place: None, memory_bytes: None, insecure: false };
         vec![At { value: only, span: 0..0 }]
     }
 
@@ -230,15 +230,21 @@ impl<'t> DocumentReader<'t> {
         }
     }
 
+    fn secret(&self, reader: &SectionReader<'t>, word: &str) -> Option<PlacedSecret> {
+        let At { value, span } = reader.secret(word)?;
+        let secret = match value {
+            Secret::File(path) => Secret::File(resolve(self.file, path)),
+            other => other,
+        };
+        Some(PlacedSecret { secret, place: self.findings.borrow().place(&span) })
+    }
+
     fn origin(&self, name: &str, reader: &SectionReader<'t>) -> OriginSection {
         if !reader.has("url") {
             reader.missing("url");
         }
         let user = reader.text("user").map(|u| u.value);
-        let password = reader.secret("password").map(|p| match p.value {
-            super::Secret::File(path) => super::Secret::File(resolve(self.file, path)),
-            other => other,
-        });
+        let password = self.secret(reader, "password");
         let url = reader.text("url").and_then(|url| match served_origin(self.file, &url.value) {
             Ok(parsed) => Some(parsed),
             Err(why) => {

@@ -32,7 +32,8 @@ fn ten_lines_are_enough() {
     assert_eq!((node.name.as_str(), node.http.as_deref()), ("local", Some("127.0.0.1:8080")));
     assert_eq!(configuration.group_of("local").expect("a group").name, "main");
     let origin = configuration.origins.first().expect("an origin");
-    assert_eq!(origin.password, Some(Secret::Environment("HR_PASSWORD".into())));
+    let password = origin.password.as_ref().expect("a password");
+    assert_eq!((&password.secret, password.place.line), (&Secret::Environment("HR_PASSWORD".into()), 3));
     let [table, people] = configuration.tables.as_slice() else { panic!("two tables") };
     let columns = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
     assert_eq!(
@@ -260,6 +261,26 @@ fn hostile_text_is_refused_not_crashed_on() {
 }
 
 #[test]
+fn an_address_beyond_this_machine_wants_a_token_or_the_word() {
+    let refused = |text: &str| {
+        let configuration = read(text).expect("sound");
+        let node = configuration.nodes.first().expect("a node");
+        configuration.check_protection(node).err().map(|e| e.to_string())
+    };
+    for address in ["127.0.0.1:1", "[::1]:1", "127.9.9.9:1", "localhost:1"] {
+        assert_eq!(refused(&format!("[nodes.a]\nhttp = \"{address}\"\n")), None, "{address}");
+    }
+    for address in ["0.0.0.0:1", "192.168.1.10:8080", "[::]:1", "[::ffff:10.0.0.1]:1"] {
+        let text = format!("[nodes.a]\nhttp = \"{address}\"\n");
+        let message = refused(&text).expect("refused");
+        let start = format!("conf/c.toml:2:8: `http`: {address} can be reached from other machines");
+        assert!(message.starts_with(&start), "{message}");
+        assert_eq!(refused(&format!("{text}insecure = true\n")), None, "{address}");
+        assert_eq!(refused(&format!("{text}[access]\ntoken = {{ env = \"T\" }}\n")), None, "{address}");
+    }
+}
+
+#[test]
 fn two_nodes_hold_the_tables_of_their_groups() {
     let text = "[nodes.a]\nhttp = \"127.0.0.1:1\"\n[nodes.b]\n[groups.x]\nmembers = [\"a\"]\n[groups.y]\nmembers = [\"b\"]\n\
                 [tables.t]\nfile = \"t.csv\"\ngroup = \"x\"\n[tables.u]\nfile = \"u.csv\"\ngroup = \"y\"\n";
@@ -282,12 +303,9 @@ fn secrets_come_from_the_environment_or_a_file_and_never_show() {
     let text = "[origins.o]\nurl = \"postgres://db/x\"\npassword = { file = \"pw\" }\n";
     let configuration = read_bytes(&folder.path().join("c.toml"), text.as_bytes()).expect("sound");
     let password = configuration.origins.first().and_then(|o| o.password.clone()).expect("a password");
-    assert_eq!(password.reveal(), Ok("hunter2".into()));
+    assert_eq!(password.secret.reveal(), Ok("hunter2".into()));
     let missing = Secret::Environment("CACHESQL_NO_SUCH_VARIABLE".into());
-    assert_eq!(
-        missing.reveal(),
-        Err("environment variable CACHESQL_NO_SUCH_VARIABLE: environment variable not found".into())
-    );
+    assert_eq!(missing.reveal(), Err("environment variable CACHESQL_NO_SUCH_VARIABLE is not set".into()));
     assert!(!format!("{:?}", Secret::Plain("hunter2".into())).contains("hunter2"));
 }
 

@@ -17,9 +17,10 @@ use std::path::Path;
 use cachesql_types::limits;
 
 pub use model::{
-    Configuration, GroupSection, LimitsSection, NodeSection, OriginSection, Refresh, Secret, TableSection, TableSource,
+    Configuration, GroupSection, LimitsSection, NodeSection, OriginSection, PlacedSecret, Refresh, Secret,
+    TableSection, TableSource,
 };
-pub use problem::{ConfigError, Problem};
+pub use problem::{ConfigError, Place, Problem};
 
 /// Reads and checks a configuration file. A name that ends in `.properties` is read as Java properties, any other as TOML.
 /// Secrets, origins and the tables' files are not opened.

@@ -1,11 +1,14 @@
 //! What a configuration file says, checked: plain data that the rest of the binary starts from.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cachesql_origin::{FileSource, OriginUrl};
 use cachesql_types::{DataType, Value};
+
+use super::problem::{ConfigError, Place, Problem};
 
 /// A whole configuration.
 #[derive(Clone, Debug)]
@@ -17,7 +20,7 @@ pub struct Configuration {
     /// The groups; at least one.
     pub groups: Vec<GroupSection>,
     /// What HTTP requests must show.
-    pub token: Option<Secret>,
+    pub token: Option<PlacedSecret>,
     /// What one request may take.
     pub limits: LimitsSection,
     /// The origins.
@@ -35,6 +38,8 @@ pub struct NodeSection {
     pub name: String,
     /// Where it answers HTTP, `host:port`; `None` when it does not.
     pub http: Option<String>,
+    /// Where the file says so.
+    pub http_place: Option<Place>,
     /// The most that tables may take, in bytes; `None` for a share of the machine's memory.
     pub memory_bytes: Option<u64>,
     /// Whether it may answer beyond this machine without a token.
@@ -75,7 +80,7 @@ pub struct OriginSection {
     /// Who connects, when the URL does not say.
     pub user: Option<String>,
     /// The password, when the URL does not hold it.
-    pub password: Option<Secret>,
+    pub password: Option<PlacedSecret>,
 }
 
 /// A table.
@@ -130,6 +135,15 @@ pub enum Refresh {
     Follow,
 }
 
+/// A secret, and where the file speaks of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedSecret {
+    /// Where the secret is.
+    pub secret: Secret,
+    /// Where the file says that.
+    pub place: Place,
+}
+
 /// Where a secret is, so that a configuration can be shown.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Secret {
@@ -157,7 +171,10 @@ impl Secret {
         let (text, place) = match self {
             Secret::Plain(text) => return Ok(text.clone()),
             Secret::Environment(name) => {
-                let text = std::env::var(name).map_err(|e| format!("environment variable {name}: {e}"))?;
+                let text = std::env::var(name).map_err(|e| match e {
+                    std::env::VarError::NotPresent => format!("environment variable {name} is not set"),
+                    std::env::VarError::NotUnicode(_) => format!("environment variable {name} is not UTF-8"),
+                })?;
                 (text, format!("environment variable {name}"))
             }
             Secret::File(path) => {
@@ -190,7 +207,38 @@ pub(super) fn resolve(file: &Path, path: impl AsRef<Path>) -> PathBuf {
     }
 }
 
+impl NodeSection {
+    /// True when it answers on an address that is plainly beyond this machine. A name is looked up when the door is opened.
+    pub fn is_beyond_this_machine(&self) -> bool {
+        let host = self.http.as_deref().and_then(|address| address.rsplit_once(':')).map(|(host, _)| host);
+        let address = host.and_then(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().ok());
+        address.is_some_and(|address| !address.to_canonical().is_loopback())
+    }
+}
+
 impl Configuration {
+    /// What is wrong in the file at a place.
+    pub fn problem(&self, place: Place, message: String) -> ConfigError {
+        let Place { line, column } = place;
+        ConfigError::Invalid(vec![Problem { file: self.file.display().to_string(), line, column, message }])
+    }
+
+    /// Refuses a node that everyone could ask: one beyond this machine, without a token and without the word for it.
+    pub fn check_protection(&self, node: &NodeSection) -> Result<(), ConfigError> {
+        if !node.is_beyond_this_machine() || node.insecure || self.token.is_some() {
+            return Ok(());
+        }
+        let address = node.http.as_deref().unwrap_or_default();
+        let message = format!(
+            "`http`: {address} can be reached from other machines: set `token` in [access], or say `insecure = true` if \
+             everyone may read and write"
+        );
+        Err(match node.http_place {
+            Some(place) => self.problem(place, message),
+            None => ConfigError::Unusable(message),
+        })
+    }
+
     /// The node to start: the one of that name, or the only one.
     pub fn node(&self, name: Option<&str>) -> Result<&NodeSection, String> {
         let names = || self.nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>().join(", ");

@@ -9,11 +9,11 @@ use cachesql_types::{DataType, Value};
 
 use super::document::served_origin;
 use super::model::{
-    Configuration, GroupSection, LimitsSection, NodeSection, OriginSection, Refresh, Secret, TableSection, TableSource,
-    meaningless_parameters,
+    Configuration, GroupSection, LimitsSection, NodeSection, OriginSection, PlacedSecret, Refresh, Secret,
+    TableSection, TableSource, meaningless_parameters,
 };
 use super::options::{DEFAULT_HTTP, DEFAULT_NODE};
-use super::problem::{ConfigError, Findings, suggestion};
+use super::problem::{ConfigError, Findings, Place, suggestion};
 use super::properties::{self, Property};
 use super::reader::{index_columns, is_address};
 
@@ -174,7 +174,13 @@ impl PropertiesReader<'_> {
         let http = self.http();
         let groups = self.groups();
         let nodes = match groups.is_empty() {
-            true => vec![NodeSection { name: DEFAULT_NODE.into(), http, memory_bytes: None, insecure: false }],
+            true => vec![NodeSection {
+                name: DEFAULT_NODE.into(),
+                http,
+                http_place: None,
+                memory_bytes: None,
+                insecure: false,
+            }],
             false => groups.iter().flat_map(|g| &g.members).map(|name| node_of_url(name)).collect(),
         };
         let tables = self.tables(&groups);
@@ -237,7 +243,10 @@ impl PropertiesReader<'_> {
                 url: Some(url),
                 user: self.value("db.username").map(str::to_owned),
                 // Not trimmed: white space can be part of a password.
-                password: self.entries.get("db.password").map(|p| Secret::Plain(p.value.clone())),
+                password: self.entries.get("db.password").map(|p| PlacedSecret {
+                    secret: Secret::Plain(p.value.clone()),
+                    place: Place { line: p.line, column: p.column },
+                }),
             }),
             Err(why) => {
                 self.note("db.url", format!("db.url: {why}"));
@@ -442,7 +451,8 @@ fn address_of_url(url: &str) -> Option<String> {
 }
 
 fn node_of_url(address: &str) -> NodeSection {
-    NodeSection { name: address.to_owned(), http: Some(address.to_owned()), memory_bytes: None, insecure: false }
+    let name = address.to_owned();
+    NodeSection { http: Some(name.clone()), name, http_place: None, memory_bytes: None, insecure: false }
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ fn a_file_of_the_original_is_understood_unchanged() {
     let origin = configuration.origins.first().expect("an origin");
     assert_eq!(origin.user.as_deref(), Some("postgres"));
     // Java keeps white space only behind a value, not before it.
-    assert_eq!(origin.password.as_ref().expect("a password").reveal(), Ok("secret".into()));
+    assert_eq!(origin.password.as_ref().expect("a password").secret.reveal(), Ok("secret".into()));
     let [table, empty] = configuration.tables.as_slice() else { panic!("two tables") };
     let columns = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
     assert_eq!(table.name, "KCA2");

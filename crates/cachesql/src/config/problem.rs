@@ -46,6 +46,15 @@ fn lines(problems: &[Problem]) -> String {
     problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n")
 }
 
+/// A place in a configuration file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+}
+
 /// The text of a file, and the problems found in it so far.
 pub(super) struct Findings {
     file: String,
@@ -67,6 +76,12 @@ impl Findings {
     /// Notes a problem at a line and column.
     pub(super) fn add_at(&mut self, line: usize, column: usize, message: impl Into<String>) {
         self.problems.push(Problem { file: self.file.clone(), line, column, message: message.into() });
+    }
+
+    /// Line and column of a place in the text.
+    pub(super) fn place(&self, span: &Range<usize>) -> Place {
+        let (line, column) = position(&self.text, span.start);
+        Place { line, column }
     }
 
     /// The value if nothing is wrong, else everything that is.

@@ -62,11 +62,32 @@ fn the_originals_file_starts_a_node() {
 #[test]
 fn a_door_beyond_this_machine_needs_a_token_or_the_word() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut command = cachesql(folder.path());
-    let output = command.args(["serve", "--http", "0.0.0.0:0"]).output().expect("it runs");
-    assert_eq!(output.status.code(), Some(1));
+    std::fs::write(folder.path().join("open.toml"), "[nodes.a]\nhttp = \"0.0.0.0:0\"\n").expect("written");
+    let run = |arguments: &[&str]| {
+        let output = cachesql(folder.path()).args(arguments).output().expect("it runs");
+        (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+    };
+    for command in ["serve", "check"] {
+        let (code, said) = run(&[command, "open.toml"]);
+        assert_eq!(code, Some(3));
+        assert!(said.contains("open.toml:2:8: `http`: 0.0.0.0:0 can be reached from other machines"), "{said}");
+    }
+    let (code, said) = run(&["serve", "--http", "0.0.0.0:0"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("--http 0.0.0.0:0 can be reached") && said.contains("--insecure"), "{said}");
+}
+
+#[test]
+fn a_secret_that_is_not_there_is_named_with_its_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let toml = "[origins.hr]\nurl = \"postgres://127.0.0.1:1/hr\"\npassword = { env = \"CACHESQL_NOT_SET\" }\n\
+                [tables.t]\norigin = \"hr\"\nquery = \"SELECT 1\"\n";
+    std::fs::write(folder.path().join("c.toml"), toml).expect("written");
+    let output = cachesql(folder.path()).args(["serve", "c.toml"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(3));
     let said = String::from_utf8(output.stderr).expect("text");
-    assert!(said.contains("insecure"), "{said}");
+    let expected = "error: c.toml:3:12: [origins.hr] password: environment variable CACHESQL_NOT_SET is not set\n";
+    assert_eq!(said, expected);
 }
 
 #[test]
@@ -90,7 +111,7 @@ fn a_table_that_cannot_be_loaded_is_named_and_the_node_is_not_ready() {
     std::fs::write(folder.path().join("t.csv"), "a,b\n1,2\nx,3\n").expect("written");
     let toml = "[tables.t]\nfile = \"t.csv\"\ncolumns = { a = \"INTEGER\" }\n";
     std::fs::write(folder.path().join("cachesql.toml"), toml).expect("written");
-    let mut node = Running::start_without_waiting(folder, &["serve"]);
+    let mut node = Running::start_without_waiting(folder, &["serve", "--log", "error"]);
     let line = node.wait_for("not loaded");
     let parts = ["t: not loaded (attempt 1)", "column a", "value \"x\"", "line 3", "INTEGER"];
     assert!(parts.iter().all(|part| line.contains(part)), "{line}");

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cachesql_node::Node;
-use cachesql_server::HttpDoor;
+use cachesql_server::{HttpDoor, HttpDoorError};
 use tracing::{info, warn};
 
 use super::arguments::ServeArguments;
 use super::failure::Failure;
 use super::sample::Sample;
-use crate::config::{self, ConfigError, Configuration};
+use crate::config::{self, ConfigError, Configuration, NodeSection};
 use crate::start::{http_config, node_config};
 use stop::Stop;
 
@@ -30,6 +30,7 @@ pub(super) async fn run(arguments: ServeArguments) -> Result<(), Failure> {
     let name = chosen_node(&configuration, arguments.node.as_deref())?;
     override_node(&mut configuration, &name, &arguments);
     let node_section = configuration.node(Some(&name)).map_err(ConfigError::Unusable)?;
+    check_protection(&configuration, node_section, &arguments)?;
     let Some(http) = http_config(&configuration, node_section)? else {
         let why =
             format!("node {name:?} opens no door (`http`), so that nothing could ask it; --http ADDRESS opens one");
@@ -39,7 +40,7 @@ pub(super) async fn run(arguments: ServeArguments) -> Result<(), Failure> {
     let memory_bytes = node_config.memory_bytes;
 
     // The door first: an address that is taken is better known before an hour of loading than after it.
-    let door = HttpDoor::bind(http).await.map_err(|e| Failure::Failed(e.to_string()))?;
+    let door = HttpDoor::bind(http).await.map_err(of_door)?;
     let address = door.local_address();
     let stop = Stop::on_signals()?;
     let node = Node::start(node_config).await.map_err(|e| Failure::Failed(e.to_string()))?;
@@ -70,6 +71,31 @@ fn file(arguments: &ServeArguments) -> Result<(PathBuf, Option<Sample>), Failure
 
 fn chosen_node(configuration: &Configuration, name: Option<&str>) -> Result<String, ConfigError> {
     configuration.node(name).map(|n| n.name.clone()).map_err(ConfigError::Unusable)
+}
+
+/// An address that everyone could reach is refused before anything is opened: a mistake of the command line if it came from
+/// there, else of the file.
+fn check_protection(
+    configuration: &Configuration,
+    node: &NodeSection,
+    arguments: &ServeArguments,
+) -> Result<(), Failure> {
+    match (configuration.check_protection(node), &arguments.http) {
+        (Ok(()), _) => Ok(()),
+        (Err(error), None) => Err(error.into()),
+        (Err(_), Some(address)) => Err(Failure::Usage(format!(
+            "--http {address} can be reached from other machines: set `token` in [access] of the configuration, or say --insecure \
+             if everyone may read and write"
+        ))),
+    }
+}
+
+/// A host's name that turned out to be beyond this machine is a fault of the configuration; an address in use is not.
+fn of_door(error: HttpDoorError) -> Failure {
+    match error {
+        HttpDoorError::Unprotected { .. } => ConfigError::Unusable(error.to_string()).into(),
+        HttpDoorError::Listen { .. } => Failure::Failed(error.to_string()),
+    }
 }
 
 /// Puts what the command line says in the place of what the file says.

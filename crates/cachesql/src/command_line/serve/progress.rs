@@ -82,9 +82,16 @@ impl View {
         let said = self.said.entry(load.table.clone()).or_default();
         if load.phase == LoadPhase::Loaded && !said.loaded {
             said.loaded = true;
+            if self.bars.is_none() && tracing::enabled!(target: "cachesql_node", tracing::Level::INFO) {
+                // The log says the same.
+                return;
+            }
             self.line(&format!("{}: loaded {} rows in {:.1} s", load.table, load.rows, load.took.as_secs_f64()));
         } else if load.phase == LoadPhase::Failed && load.attempts > said.failed_attempts {
             said.failed_attempts = load.attempts;
+            if self.bars.is_none() && tracing::enabled!(target: "cachesql_node", tracing::Level::WARN) {
+                return;
+            }
             let why = load.error.as_deref().unwrap_or("no reason was given");
             self.line(&format!("{}: not loaded (attempt {}): {why}", load.table, load.attempts));
         }
