@@ -10,20 +10,22 @@ use super::parameters::decode_segment;
 use super::{cluster, dashboard, health, original, rest, sql};
 
 /// Answers a request; failures in the manner of the interface that the path belongs to.
+///
+/// The future of a request is copied a few times before it runs. It holds what the frequent ones need; the others are
+/// boxed.
 pub(crate) async fn answer(call: Call<'_>) -> Response<AnswerBody> {
-    // The frequent ones first.
     let path = call.head.uri.path();
     if let Some(at) = path.strip_prefix("/rest/").map(|table| path.len() - table.len()) {
-        return dispatch(call, at).await.unwrap_or_else(|failure| failed(&failure));
+        return rest_of(call, at).await.unwrap_or_else(|failure| failed(&failure));
     }
     if path.starts_with("/cache/") {
         return original::answer(call).await;
     }
-    others(call).await.unwrap_or_else(|failure| failed(&failure))
+    Box::pin(others(call)).await.unwrap_or_else(|failure| failed(&failure))
 }
 
 /// `/rest/{table}`, whose table begins at a position of the path.
-async fn dispatch(call: Call<'_>, at: usize) -> Result<Response<AnswerBody>, Failure> {
+async fn rest_of(call: Call<'_>, at: usize) -> Result<Response<AnswerBody>, Failure> {
     call.door.counters().rest();
     let segment = call.head.uri.path().get(at..).unwrap_or_default();
     if segment.is_empty() {
@@ -35,6 +37,12 @@ async fn dispatch(call: Call<'_>, at: usize) -> Result<Response<AnswerBody>, Fai
     let table = decode_segment(segment)?.into_owned();
     match *call.method() {
         Method::GET | Method::HEAD => rest::read(call, &table).await,
+        _ => Box::pin(rest_write(call, table)).await,
+    }
+}
+
+async fn rest_write(call: Call<'_>, table: String) -> Result<Response<AnswerBody>, Failure> {
+    match *call.method() {
         Method::POST => rest::insert(call, &table).await,
         Method::PATCH => rest::update(call, &table).await,
         Method::PUT => rest::put(call, &table).await,

@@ -7,7 +7,7 @@ use super::failure_of;
 use super::parameters::{OriginalParameters, missing};
 use crate::http::answer::{JSON, answer};
 use crate::http::body::{self, AnswerBody, Part};
-use crate::http::call::{Call, set_token};
+use crate::http::call::{Call, set_position, set_token};
 use crate::http::encode::{Encoder, JsonStyle, Layout};
 use crate::http::failure::Failure;
 use crate::http::long_read::{is_quick, off_thread};
@@ -112,8 +112,7 @@ pub(super) async fn query(call: &Call<'_>, parameters: &OriginalParameters<'_>) 
 async fn direct(call: &Call<'_>, rows: Result<DirectRows, NodeError>) -> Found {
     let rows = rows.map_err(|e| failure_of(&e))?;
     let mut response = rows_answer(Rows::Direct(rows), None).await?;
-    let node = call.node();
-    set_token(response.headers_mut(), &node.token(&node.snapshot()));
+    set_position(response.headers_mut(), call.node(), call.node().snapshot().index());
     Ok(response)
 }
 

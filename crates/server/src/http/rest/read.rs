@@ -10,7 +10,7 @@ use super::{encoder_of, not_one_row, table_of};
 use crate::http::accept::{self, RowsType};
 use crate::http::answer::{answer, set_header};
 use crate::http::body::{self, AnswerBody, Part};
-use crate::http::call::{Call, set_token};
+use crate::http::call::{Call, set_position};
 use crate::http::failure::Failure;
 use crate::http::long_read::{fixed_columns, is_quick, off_thread};
 use crate::http::prefer::Preferences;
@@ -79,7 +79,7 @@ fn look_up(
 
 /// The token of what was read, and how old it can be: nothing, because this node is where writes are applied.
 fn set_read_headers(headers: &mut HeaderMap, call: &Call<'_>, snapshot: &GroupSnapshot) {
-    set_token(headers, &call.node().token(snapshot));
+    set_position(headers, call.node(), snapshot.index());
     headers.insert(hyper::header::AGE, HeaderValue::from_static("0"));
 }
 
