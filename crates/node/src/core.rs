@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use cachesql_sql::{Engine, SqlError};
 use cachesql_table::{GroupSnapshot, Table};
-use cachesql_types::{LogIndex, Token, limits};
+use cachesql_types::{LogIndex, Token, limits, resolve_name};
 use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::config::NodeConfig;
 use crate::counters::Counters;
 use crate::error::NodeError;
+use crate::progress::{self, Loads};
 use crate::request::Consistency;
 
 /// Shared by the node and its tasks. Only the writer publishes.
@@ -25,6 +26,8 @@ pub(crate) struct Core {
     pub(crate) engine: Engine,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) counters: Counters,
+    /// How far the configured tables' loads are.
+    pub(crate) loads: Arc<Loads>,
     /// The number that the next load is told apart by.
     next_load: AtomicU64,
     snapshot: ArcSwap<GroupSnapshot>,
@@ -42,6 +45,7 @@ impl Core {
             engine: Engine::new(config.limits),
             clock: config.clock.clone(),
             counters: Counters::new(),
+            loads: Arc::new(progress::not_begun(config.tables.iter().map(|t| t.name.as_str()))),
             // Another member that loads later must not use the same numbers; time sees to that.
             next_load: AtomicU64::new(config.clock.now_ms() << 20),
             snapshot: ArcSwap::from_pointee(GroupSnapshot::empty()),
@@ -98,12 +102,25 @@ impl Core {
         }
     }
 
-    /// Counts an error where it is handed to the caller.
+    /// Counts an error where it is handed to the caller, and tells a table that is still to come from one that is not there.
     pub(crate) fn counted<T>(&self, outcome: Result<T, NodeError>) -> Result<T, NodeError> {
-        if let Err(error) = &outcome {
+        outcome.map_err(|error| {
+            let error = match error {
+                NodeError::UnknownTable { table } => {
+                    self.not_loaded(&table).unwrap_or(NodeError::UnknownTable { table })
+                }
+                other => other,
+            };
             self.counters.error(error.sqlstate());
-        }
-        outcome
+            error
+        })
+    }
+
+    fn not_loaded(&self, table: &str) -> Option<NodeError> {
+        let loads = self.loads.borrow();
+        let load = loads.get(resolve_name(loads.iter().map(|load| load.table.as_str()), table)?)?;
+        let waited_for = || NodeError::NotLoaded { table: load.table.clone(), failure: load.error.clone() };
+        (!load.loaded_once).then(waited_for)
     }
 }
 

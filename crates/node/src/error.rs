@@ -18,6 +18,14 @@ pub enum NodeError {
         /// As it was asked for.
         table: String,
     },
+    /// A configured table whose first load has not succeeded yet.
+    #[error("table {table:?} is not loaded yet{}", failure.as_ref().map(|f| format!("; the last try failed: {f}")).unwrap_or_default())]
+    NotLoaded {
+        /// The table.
+        table: String,
+        /// Why the last try failed, when one has ended.
+        failure: Option<String>,
+    },
     /// No such column.
     #[error("column {column:?} does not exist in table {table:?}")]
     UnknownColumn {
@@ -67,7 +75,7 @@ pub enum NodeError {
         table: String,
     },
     /// The origin of a table failed.
-    #[error("table {table:?}: {source}")]
+    #[error("{}", origin_text(.table, .source))]
     Origin {
         /// The table.
         table: String,
@@ -168,11 +176,18 @@ pub enum NodeError {
     Internal(String),
 }
 
+/// What an origin said, with the table's name where it did not give it itself.
+fn origin_text(table: &str, source: &OriginError) -> String {
+    let text = source.to_string();
+    if text.starts_with("table ") { text } else { format!("table {table}: {text}") }
+}
+
 impl NodeError {
     /// The five characters that PostgreSQL's clients know the error by.
     pub fn sqlstate(&self) -> &'static str {
         match self {
             NodeError::UnknownTable { .. } => "42P01",
+            NodeError::NotLoaded { .. } => "57P03",
             NodeError::UnknownColumn { .. } => "42703",
             NodeError::RepeatedColumn { .. } => "42701",
             NodeError::Value { source, .. } => match source {

@@ -21,7 +21,7 @@ use crate::memory::MemoryReport;
 use crate::original::Original;
 use crate::origins::Origins;
 use crate::outcome::Outcome;
-use crate::progress::{self, Loads, Progress};
+use crate::progress::{self, Progress};
 use crate::refresher::Refresher;
 use crate::remembered::RequestKey;
 use crate::request::{
@@ -39,7 +39,6 @@ pub struct Node {
     /// By the table's configured name.
     refreshers: BTreeMap<String, Refresher>,
     pub(crate) tables: Vec<TableConfig>,
-    loads: Arc<Loads>,
     /// The sweeper and the loads, which write, and end before the writer does.
     feeders: Tasks,
     writer_task: Tasks,
@@ -63,7 +62,6 @@ impl Node {
         check_names(&config.tables)?;
         let origins = Origins::new(&config.origins)?;
         let core = Arc::new(Core::new(&config));
-        let loads = Arc::new(progress::not_begun(config.tables.iter().map(|t| t.name.as_str())));
         let (feeders, writer_task) = (Tasks::new(), Tasks::new());
         let (writer, task) = Writer::new(core.clone(), log);
         writer_task.spawn(task);
@@ -71,7 +69,7 @@ impl Node {
         let mut refreshers = BTreeMap::new();
         let permits = Arc::new(Semaphore::new(limits::LOADS_AT_ONCE));
         for (position, table) in config.tables.iter().enumerate() {
-            let progress = Progress::new(loads.clone(), position);
+            let progress = Progress::new(core.loads.clone(), position);
             let Some(origin) = origins.of_table(table)? else {
                 writer.apply(empty_table(table)?).await?;
                 progress.needs_no_load();
@@ -83,7 +81,7 @@ impl Node {
             feeders.spawn(task);
         }
         feeders.spawn(retention::sweep(core.clone(), writer.clone(), config.sweep_interval, feeders.stop_signal()));
-        Ok(Arc::new(Node { core, writer, refreshers, tables: config.tables, loads, feeders, writer_task }))
+        Ok(Arc::new(Node { core, writer, refreshers, tables: config.tables, feeders, writer_task }))
     }
 
     /// Stops loads and the sweeper, lets the writes that wait be served, and returns when all of that has ended. Reads are
@@ -107,18 +105,18 @@ impl Node {
 
     /// True once every configured table was loaded.
     pub fn ready(&self) -> bool {
-        progress::all_loaded(&self.loads.borrow())
+        progress::all_loaded(&self.core.loads.borrow())
     }
 
     /// Returns once every configured table was loaded.
     pub async fn wait_ready(&self) {
         // The sender lives in the node, so this cannot fail while it is borrowed.
-        let _ = self.loads.subscribe().wait_for(|loads| progress::all_loaded(loads)).await;
+        let _ = self.core.loads.subscribe().wait_for(|loads| progress::all_loaded(loads)).await;
     }
 
     /// How far the configured tables' loads are, in configuration order.
     pub fn loads(&self) -> watch::Receiver<Vec<TableLoad>> {
-        self.loads.subscribe()
+        self.core.loads.subscribe()
     }
 
     /// The newest snapshot. Never waits.

@@ -141,8 +141,10 @@ async fn a_load_that_fails_half_way_leaves_the_rows() {
     // The same on a first load: nothing of it is to be seen.
     let node = Node::start(place.config(vec![table("t")])).await.expect("it starts");
     let error = failure_of(&node, "t").await;
-    assert!(error.contains("\"t\"") && error.contains("not a number"), "{error}");
-    assert!(matches!(run(&node, "SELECT * FROM t").await, Err(NodeError::UnknownTable { .. })));
+    assert!(error.starts_with("table t: column n: ") && error.contains("not a number"), "{error}");
+    let not_loaded = run(&node, "SELECT * FROM T").await.expect_err("no rows");
+    assert!(matches!(&not_loaded, NodeError::NotLoaded { table, failure: Some(why) } if table == "t" && *why == error));
+    assert_eq!(not_loaded.sqlstate(), "57P03");
     assert_eq!(node.memory().used_bytes, 0);
     node.shutdown().await;
 }

@@ -5,6 +5,7 @@ mod loading;
 mod log_seam;
 mod memory;
 mod original;
+mod postgres;
 mod reads;
 mod retention;
 mod writes;
