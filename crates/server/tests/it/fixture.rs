@@ -26,6 +26,19 @@ const PEOPLE: [&str; 6] = [
     "INSERT INTO people VALUES (9007199254740993, 'a,b', -1, false, -0.05, NULL, '\"text\"')",
 ];
 
+/// A table of a CSV file in a folder of its own.
+fn loaded_table() -> (tempfile::TempDir, TableConfig) {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("loaded.csv");
+    std::fs::write(&path, "ID,CODE\n1,007\n2,\n3,\"\"\n").expect("write the file");
+    let format = FileFormat::of_path(&path).expect("CSV");
+    let mut table = TableConfig::new("loaded", TableSource::File(FileSource { path, format }));
+    table.key = vec!["ID".into()];
+    table.indexes = vec![vec!["CODE".into()]];
+    table.types = vec![("ID".into(), DataType::BigInt), ("CODE".into(), DataType::Text)];
+    (folder, table)
+}
+
 /// A running door.
 pub struct Server {
     pub address: SocketAddr,
@@ -44,20 +57,26 @@ impl Server {
 
     /// The same with changes to the door's configuration.
     pub async fn start_with(change: impl FnOnce(&mut HttpConfig)) -> Server {
-        let folder = tempfile::tempdir().expect("temporary folder");
-        let path = folder.path().join("loaded.csv");
-        std::fs::write(&path, "ID,CODE\n1,007\n2,\n3,\"\"\n").expect("write the file");
-        let format = FileFormat::of_path(&path).expect("CSV");
-        let mut table = TableConfig::new("loaded", TableSource::File(FileSource { path, format }));
-        table.key = vec!["ID".into()];
-        table.indexes = vec![vec!["CODE".into()]];
-        table.types = vec![("ID".into(), DataType::BigInt), ("CODE".into(), DataType::Text)];
+        let (folder, table) = loaded_table();
         let config = NodeConfig { tables: vec![table], ..NodeConfig::new(1 << 30) };
         let node = Node::start(config).await.expect("a configuration that starts");
         tokio::time::timeout(PATIENCE, node.wait_ready()).await.expect("loaded in time");
         for sql in PEOPLE {
             node.sql(Statement::new(sql), &RequestOptions::default()).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
         }
+        Server::open(folder, node, change).await
+    }
+
+    /// A door before a node whose one table cannot be loaded.
+    pub async fn start_unloaded() -> Server {
+        let (folder, table) = loaded_table();
+        std::fs::remove_file(folder.path().join("loaded.csv")).expect("remove the file");
+        let config = NodeConfig { tables: vec![table], ..NodeConfig::new(1 << 30) };
+        let node = Node::start(config).await.expect("a configuration that starts");
+        Server::open(folder, node, |_| {}).await
+    }
+
+    async fn open(folder: tempfile::TempDir, node: Arc<Node>, change: impl FnOnce(&mut HttpConfig)) -> Server {
         let mut config = HttpConfig::new("127.0.0.1:0");
         change(&mut config);
         let door = HttpDoor::bind(config).await.expect("a free port");

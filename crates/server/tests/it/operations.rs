@@ -70,3 +70,22 @@ async fn paths_and_methods_that_are_not_there() {
         assert_eq!((reply.status, reply.header("allow")), (405, Some(allow)), "{method} {target}");
     }
 }
+
+/// A table whose first load does not succeed is not taken for one that does not exist, by no interface.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_is_not_loaded_yet_is_not_missing() {
+    let server = Server::start_unloaded().await;
+    let ready = server.get("/readyz").await;
+    assert_eq!((ready.status, ready.json()["ready"].as_bool()), (503, Some(false)));
+    for target in ["/rest/LOADED", "/v1/explain?sql=SELECT+*+FROM+loaded"] {
+        let reply = server.get(target).await;
+        assert_eq!((reply.status, reply.code().as_str()), (503, "57P03"), "{target}");
+        assert!(reply.header("retry-after").is_some());
+    }
+    let sql = server.ask("POST", "/v1/sql", &[], r#"{"sql":"SELECT * FROM loaded"}"#).await;
+    assert_eq!((sql.status, sql.code().as_str()), (503, "57P03"));
+    let original = server.get("/cache/get?table=loaded&column=ID&value=1").await;
+    assert_eq!((original.status, original.text()), (503, "table loaded is not loaded yet"));
+    assert_eq!(server.get("/rest/other").await.status, 404);
+    assert_eq!(server.get("/healthz").await.status, 200);
+}

@@ -23,18 +23,9 @@ use crate::http::encode::{Encoder, JsonStyle, Layout};
 use crate::http::failure::Failure;
 use crate::http::prefer::Preferences;
 
-/// A table by name; one that is configured and not loaded yet is a 503, so that nobody takes it for missing.
+/// A table by name.
 fn table_of<'s>(call: &Call<'_>, snapshot: &'s GroupSnapshot, name: &str) -> Result<&'s Arc<Table>, Failure> {
-    snapshot.table(name).ok_or_else(|| {
-        let loads = call.node().loads();
-        let loading = loads.borrow().iter().any(|load| load.table.eq_ignore_ascii_case(name));
-        if loading {
-            Failure::new(StatusCode::SERVICE_UNAVAILABLE, "57P03", format!("table {name} is not loaded yet"))
-                .with_hint("GET /readyz says how far it is")
-        } else {
-            Failure::unknown_table(name)
-        }
-    })
+    snapshot.table(name).ok_or_else(|| call.not_loaded(name).unwrap_or_else(|| Failure::unknown_table(name)))
 }
 
 /// What encodes rows in the type that the request accepts. `as_text` says which columns were cast to text.
