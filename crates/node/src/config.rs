@@ -86,7 +86,8 @@ pub struct TableConfig {
     pub types: Vec<(String, DataType)>,
     /// When the rows are read again.
     pub refresh: Refresh,
-    /// Rows not read or written for that long are removed.
+    /// Rows not read or written for that long are removed. A read that goes over a table as a whole (a join, a sum) is not a
+    /// read of each of its rows.
     pub ttl: Option<Duration>,
     /// Rows beyond that many, least recently used first, are removed.
     pub max_rows: Option<u64>,

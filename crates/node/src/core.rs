@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::config::NodeConfig;
 use crate::counters::Counters;
 use crate::error::NodeError;
+use crate::memory::ExpectedBytes;
 use crate::progress::{self, Loads};
 use crate::request::Consistency;
 
@@ -28,6 +29,8 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     /// How far the configured tables' loads are.
     pub(crate) loads: Arc<Loads>,
+    /// What loads under way are still expected to bring.
+    pub(crate) expected: ExpectedBytes,
     /// The number that the next load is told apart by.
     next_load: AtomicU64,
     snapshot: ArcSwap<GroupSnapshot>,
@@ -46,6 +49,7 @@ impl Core {
             clock: config.clock.clone(),
             counters: Counters::new(),
             loads: Arc::new(progress::not_begun(config.tables.iter().map(|t| t.name.as_str()))),
+            expected: ExpectedBytes::default(),
             // Another member that loads later must not use the same numbers; time sees to that.
             next_load: AtomicU64::new(config.clock.now_ms() << 20),
             snapshot: ArcSwap::from_pointee(GroupSnapshot::empty()),

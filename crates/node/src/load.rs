@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use crate::config::TableConfig;
 use crate::core::{Core, find_table};
 use crate::error::NodeError;
-use crate::memory::bytes_of;
+use crate::memory::{Expectation, bytes_of};
 use crate::origins::TableOrigin;
 use crate::progress::Progress;
 use crate::request::LoadReport;
@@ -64,12 +64,13 @@ impl Loader {
             return Err(NodeError::SchemaChanged { table: self.config.name.clone(), change });
         }
         self.progress.estimated(description.estimate);
-        self.admit_estimate(description.estimate)?;
+        let expectation = self.expect(description.estimate)?;
         let columns = current.as_ref().map_or(&described.columns, |table| &table.schema().columns);
         let rows = self.origin.load(columns).await.map_err(|e| self.origin_error(e))?;
         let rows = rows.map(|batch| {
             let batch = batch.map_err(|e| self.origin_error(e))?;
             self.progress.arrived(&batch);
+            expectation.arrived(bytes_of(batch.get_array_memory_size()));
             Ok(batch)
         });
         let loaded = match current {
@@ -95,11 +96,21 @@ impl Loader {
         NodeError::Origin { table: self.config.name.clone(), source }
     }
 
-    fn admit_estimate(&self, estimate: Option<Estimate>) -> Result<(), NodeError> {
-        self.admit_bytes(estimate.map_or(0, |e| e.bytes))
+    /// Refuses a load that would not fit beside what is there and what other loads will bring: the old rows of a table stay
+    /// until the new ones are complete.
+    fn expect(&self, estimate: Option<Estimate>) -> Result<Expectation<'_>, NodeError> {
+        let bytes = estimate.map_or(0, |e| e.bytes);
+        let used_bytes = self.core.snapshot().memory().total();
+        let limit_bytes = self.core.memory_bytes;
+        let free_bytes = limit_bytes.saturating_sub(used_bytes);
+        self.core.expected.expect(bytes, free_bytes).map_err(|expected| {
+            let used_bytes = used_bytes.saturating_add(expected);
+            let needed_bytes = used_bytes.saturating_add(bytes).saturating_sub(limit_bytes);
+            NodeError::MemoryLimit { what: self.memory_subject(), needed_bytes, used_bytes, limit_bytes }
+        })
     }
 
-    /// Refuses bytes that would not fit beside what is there: the old rows of a table stay until the new ones are.
+    /// Refuses rows that were gathered beside a table and no longer fit.
     fn admit_bytes(&self, bytes: u64) -> Result<(), NodeError> {
         let used_bytes = self.core.snapshot().memory().total();
         let limit_bytes = self.core.memory_bytes;
@@ -227,4 +238,48 @@ fn changes_in(difference: &[Operation]) -> Changes {
         }
     }
     changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::Int64Array;
+    use cachesql_types::{Column, DataType, LogIndex, Value};
+
+    fn numbers(of: &[i64]) -> Vec<Vec<Value>> {
+        of.iter().map(|n| vec![Value::BigInt(*n)]).collect()
+    }
+
+    fn put(table: &str, rows: &[i64]) -> Operation {
+        Operation::Put { table: table.into(), rows: numbers(rows), mode: cachesql_table::PutMode::Upsert }
+    }
+
+    #[test]
+    fn what_was_written_after_the_comparison_does_not_survive_it() {
+        let column = Column { name: "id".into(), data_type: DataType::BigInt, nullable: false };
+        let schema = TableSchema { name: "t".into(), columns: vec![column], key: vec![0], indexes: Vec::new() };
+        let create = Operation::CreateTable { schema: schema.clone() };
+        let apply = |to: &GroupSnapshot, operations: &[Operation]| {
+            to.apply(LogIndex(to.index().0 + 1), operations).expect("operations that fit").0
+        };
+        let compared = apply(&GroupSnapshot::empty(), &[create, put("t", &[1, 2])]);
+        let table = compared.table("t").expect("just made").clone();
+        let mut staged = StagedRows::new(table.schema().clone());
+        let ids = Arc::new(Int64Array::from(vec![2, 3]));
+        let batch = RecordBatch::try_new(Arc::new(cachesql_types::arrow_schema(&schema)), vec![ids]);
+        staged.push(&batch.expect("one column")).expect("the table's column");
+        let difference = table.difference(&staged).expect("distinct keys");
+
+        let written = apply(&compared, &[put("t", &[4])]);
+        let operations = difference_now(&written, &table, difference.clone(), &staged).expect("the same columns");
+        let refreshed = apply(&written, &operations);
+        let table_now = refreshed.table("t").expect("still there");
+        let mut ids: Vec<_> = table_now.rows().filter_map(|id| table_now.row(id)?.value(0).as_i64()).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, [2, 3]);
+
+        let dropped = apply(&written, &[Operation::DropTable { table: "t".into() }]);
+        let gone = difference_now(&dropped, &table, difference, &staged);
+        assert!(matches!(gone, Err(NodeError::UnknownTable { .. })));
+    }
 }

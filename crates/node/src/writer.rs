@@ -63,6 +63,14 @@ impl Plan {
         Plan::Long(Box::new(make))
     }
 
+    /// A computation that may look at every row of a table of so many.
+    pub(crate) fn looking_at(
+        rows: u64,
+        make: impl FnOnce(&Engine, &GroupSnapshot) -> Result<Planned, NodeError> + Send + 'static,
+    ) -> Plan {
+        if rows <= limits::INLINE_SCAN_ROWS { Plan::quick(make) } else { Plan::long(make) }
+    }
+
     /// Operations that are known already.
     pub(crate) fn operations(operations: Vec<Operation>) -> Plan {
         Plan::quick(move |_, _| Ok(Planned::counted(operations)))

@@ -107,7 +107,7 @@ impl<'a> Original<'a> {
     ) -> Result<WriteAnswer, NodeError> {
         let change = Change::new("insert", table, column, value, others);
         let key = change.key(options)?;
-        let plan = Plan::quick(move |engine, newest| change.plan_insert(engine, newest));
+        let plan = Plan::looking_at(self.rows_of(table), move |engine, newest| change.plan_insert(engine, newest));
         self.node.core.counted(self.node.run_plan(plan, key).await)
     }
 
@@ -122,7 +122,7 @@ impl<'a> Original<'a> {
     ) -> Result<WriteAnswer, NodeError> {
         let change = Change::new("update", table, column, value, others);
         let key = change.key(options)?;
-        let plan = Plan::long(move |engine, newest| change.plan_update(engine, newest));
+        let plan = Plan::looking_at(self.rows_of(table), move |engine, newest| change.plan_update(engine, newest));
         self.node.core.counted(self.node.run_plan(plan, key).await)
     }
 
@@ -136,8 +136,12 @@ impl<'a> Original<'a> {
     ) -> Result<WriteAnswer, NodeError> {
         let change = Change::new("delete", table, column, value, &[]);
         let key = change.key(options)?;
-        let plan = Plan::long(move |engine, newest| change.plan_delete(engine, newest));
+        let plan = Plan::looking_at(self.rows_of(table), move |engine, newest| change.plan_delete(engine, newest));
         self.node.core.counted(self.node.run_plan(plan, key).await)
+    }
+
+    fn rows_of(&self, table: &str) -> u64 {
+        self.node.snapshot().table(table).map_or(0, |table| table.row_count())
     }
 
     /// Sets how long rows may be left alone; 0 milliseconds for as long as they like.
