@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use cachesql_node::{Consistency, GroupSnapshot, Node, NodeError, RequestOptions, SqlError};
+use cachesql_node::{Consistency, GroupSnapshot, Node, NodeError, RequestOptions};
 use cachesql_types::{LogIndex, Token};
 use hyper::body::Incoming;
 use hyper::header::HeaderName;
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Method, StatusCode};
+use hyper::{HeaderMap, Method};
 
 use super::answer::{CONSISTENCY, REQUEST_ID, TOKEN, set_header};
 use super::door::Door;
 use super::failure::Failure;
 use super::request_body::RequestBody;
-use super::status;
 
 /// A request: its head, its body while it is unread, and the door that it came through.
 pub(crate) struct Call<'a> {
@@ -86,24 +85,14 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// A node's error. A table that is configured and not loaded yet is a 503, so that nobody takes it for missing.
-    pub(crate) fn failure_of(&self, error: &NodeError) -> Failure {
-        match error {
-            NodeError::UnknownTable { table } | NodeError::Sql(SqlError::UnknownTable { table }) => {
-                self.not_loaded(table).unwrap_or_else(|| status::of_node(error))
-            }
-            _ => status::of_node(error),
-        }
-    }
-
-    /// The failure of a request for a table that is configured and was never loaded; `None` for any other name.
-    pub(crate) fn not_loaded(&self, table: &str) -> Option<Failure> {
+    /// The failure of a request for a table that no snapshot has: it may be one that is still to be loaded.
+    pub(crate) fn unknown_table(&self, name: &str) -> Failure {
         let loads = self.node().loads();
-        let waits = loads.borrow().iter().any(|load| !load.loaded_once && load.table.eq_ignore_ascii_case(table));
-        waits.then(|| {
-            Failure::new(StatusCode::SERVICE_UNAVAILABLE, "57P03", format!("table {table} is not loaded yet"))
-                .with_hint("GET /readyz says how far it is")
-        })
+        let loads = loads.borrow();
+        match loads.iter().find(|load| !load.loaded_once && load.table.eq_ignore_ascii_case(name)) {
+            Some(load) => NodeError::NotLoaded { table: load.table.clone(), failure: load.error.clone() }.into(),
+            None => Failure::unknown_table(name),
+        }
     }
 
     /// The snapshot that the request reads.

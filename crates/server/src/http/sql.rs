@@ -40,7 +40,7 @@ async fn run_one(
         options.consistency = Consistency::parse(body.consistency.as_deref(), body.token.as_deref())?;
     }
     let style = style(preferences, body.numbers_as_strings);
-    let mut answered = call.node().sql(body.statement, &options).await.map_err(|e| call.failure_of(&e))?;
+    let mut answered = call.node().sql(body.statement, &options).await?;
     let facts = Facts::of(&answered);
     let part = match rows_type {
         RowsType::Json => json_part(&mut answered, style),
@@ -71,7 +71,7 @@ async fn run_batch(
         options.consistency = Consistency::parse(body.consistency.as_deref(), body.token.as_deref())?;
     }
     let statements = batch.into_iter().map(|body| body.statement).collect();
-    let answered = call.node().batch(statements, &options).await.map_err(|e| call.failure_of(&e))?;
+    let answered = call.node().batch(statements, &options).await?;
     let style = style(preferences, numbers_as_strings);
     let mut parts: Vec<Part> = Vec::with_capacity(answered.answers.len());
     for mut one in answered.answers {
@@ -176,7 +176,7 @@ pub(crate) async fn explain(call: &Call<'_>) -> Result<Response<AnswerBody>, Fai
         }
     }
     let sql = sql.ok_or_else(|| Failure::bad_request("the parameter sql is missing"))?;
-    let explanation = call.node().explain(&sql).await.map_err(|e| call.failure_of(&e))?;
+    let explanation = call.node().explain(&sql).await?;
     let path = match explanation.path {
         ExplanationPath::Direct => "direct",
         ExplanationPath::DataFusion => "datafusion",

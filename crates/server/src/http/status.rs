@@ -61,6 +61,8 @@ pub(crate) fn of_node(error: &NodeError) -> Failure {
             tracing::error!(%cause, "a request failed by a fault of this program");
             Failure::internal()
         }
+        NodeError::NotLoaded { .. } => Failure::new(of_sqlstate(code), code, shortened(error.to_string()))
+            .with_hint("GET /readyz says how far it is"),
         NodeError::RequestIdReused { .. } => Failure::new(StatusCode::CONFLICT, code, error.to_string()),
         NodeError::Fenced(_) => Failure::new(StatusCode::SERVICE_UNAVAILABLE, code, error.to_string()),
         NodeError::Redefined { .. } | NodeError::Busy { .. } => {

@@ -21,7 +21,7 @@ pub(super) async fn insert(call: &Call<'_>, parameters: &OriginalParameters<'_>)
     let (column, value) = parameters.column_and_value()?;
     let others = parameters.others(&NOT_COLUMNS);
     let written = call.node().original().insert(table, column, value, &others, &call.options()?).await;
-    changed(call, table, "insert", written)
+    changed(table, "insert", written)
 }
 
 /// New values for the rows where the column equals the value.
@@ -30,7 +30,7 @@ pub(super) async fn update(call: &Call<'_>, parameters: &OriginalParameters<'_>)
     let (column, value) = parameters.column_and_value()?;
     let others = parameters.others(&NOT_COLUMNS);
     let written = call.node().original().update(table, column, value, &others, &call.options()?).await;
-    changed(call, table, "update", written)
+    changed(table, "update", written)
 }
 
 /// The rows where the column equals the value go.
@@ -38,11 +38,11 @@ pub(super) async fn delete(call: &Call<'_>, parameters: &OriginalParameters<'_>)
     let table = parameters.table()?;
     let (column, value) = parameters.column_and_value()?;
     let written = call.node().original().delete(table, column, value, &call.options()?).await;
-    changed(call, table, "delete", written)
+    changed(table, "delete", written)
 }
 
-fn changed(call: &Call<'_>, table: &str, operation: &str, written: Result<WriteAnswer, NodeError>) -> Changed {
-    let written = written.map_err(|e| failure_of(call, &e))?;
+fn changed(table: &str, operation: &str, written: Result<WriteAnswer, NodeError>) -> Changed {
+    let written = written.map_err(|e| failure_of(&e))?;
     let mut data = with_table(table);
     data.extend_from_slice(format!(",\"op\":\"{operation}\"}}").as_bytes());
     let mut response = envelope(StatusCode::OK, "ok", &data);
@@ -64,7 +64,7 @@ pub(super) async fn load(call: &Call<'_>, parameters: &OriginalParameters<'_>) -
         return Err(refused("Invalid table name"));
     }
     let table = parameters.table()?;
-    let report = call.node().load(table).await.map_err(|e| failure_of(call, &e))?;
+    let report = call.node().load(table).await.map_err(|e| failure_of(&e))?;
     let mut data = with_table(table);
     data.extend_from_slice(format!(",\"rows\":{}}}", report.rows).as_bytes());
     Ok(envelope(StatusCode::OK, "loaded", &data))
@@ -72,7 +72,7 @@ pub(super) async fn load(call: &Call<'_>, parameters: &OriginalParameters<'_>) -
 
 /// Every table from its source.
 pub(super) async fn refresh(call: &Call<'_>) -> Changed {
-    let tables = call.node().refresh_all().await.map_err(|e| failure_of(call, &e))?;
+    let tables = call.node().refresh_all().await.map_err(|e| failure_of(&e))?;
     Ok(envelope(StatusCode::OK, "refreshed", format!("{{\"tables\":{tables}}}").as_bytes()))
 }
 
@@ -80,7 +80,7 @@ pub(super) async fn refresh(call: &Call<'_>) -> Changed {
 pub(super) async fn ttl(call: &Call<'_>, parameters: &OriginalParameters<'_>) -> Changed {
     let table = parameters.table()?;
     let ms = number(parameters, "ms")?;
-    call.node().original().ttl(table, ms).await.map_err(|e| failure_of(call, &e))?;
+    call.node().original().ttl(table, ms).await.map_err(|e| failure_of(&e))?;
     told(table, "ttl", ms)
 }
 
@@ -88,28 +88,28 @@ pub(super) async fn ttl(call: &Call<'_>, parameters: &OriginalParameters<'_>) ->
 pub(super) async fn max_size(call: &Call<'_>, parameters: &OriginalParameters<'_>) -> Changed {
     let table = parameters.table()?;
     let size = number(parameters, "size")?;
-    call.node().original().max_size(table, size).await.map_err(|e| failure_of(call, &e))?;
+    call.node().original().max_size(table, size).await.map_err(|e| failure_of(&e))?;
     told(table, "maxSize", size)
 }
 
 /// Rows that are too old or too many go.
 pub(super) async fn clean(call: &Call<'_>, parameters: &OriginalParameters<'_>) -> Changed {
     let table = parameters.table()?;
-    let cleaned = call.node().clean(table).await.map_err(|e| failure_of(call, &e))?;
+    let cleaned = call.node().clean(table).await.map_err(|e| failure_of(&e))?;
     told(table, "cleaned", cleaned)
 }
 
 /// All rows go.
 pub(super) async fn truncate(call: &Call<'_>, parameters: &OriginalParameters<'_>) -> Changed {
     let table = parameters.table()?;
-    call.node().truncate(table).await.map_err(|e| failure_of(call, &e))?;
+    call.node().truncate(table).await.map_err(|e| failure_of(&e))?;
     told(table, "truncated", true)
 }
 
 /// Space of rows that are gone is given back.
 pub(super) async fn compact(call: &Call<'_>, parameters: &OriginalParameters<'_>) -> Changed {
     let table = parameters.table()?;
-    let rows = call.node().compact(table).await.map_err(|e| failure_of(call, &e))?;
+    let rows = call.node().compact(table).await.map_err(|e| failure_of(&e))?;
     told(table, "rows", rows)
 }
 

@@ -11,7 +11,7 @@ use crate::http::failure::Failure;
 
 /// Rows, retention and indexes of one table.
 pub(super) fn stats(call: &Call<'_>, parameters: &OriginalParameters<'_>) -> Result<Response<AnswerBody>, Failure> {
-    let stats = call.node().original().stats(parameters.table()?).map_err(|e| failure_of(call, &e))?;
+    let stats = call.node().original().stats(parameters.table()?).map_err(|e| failure_of(&e))?;
     let mut data = b"{\"table\":".to_vec();
     write_string(&mut data, &stats.table);
     let numbers = format!(

@@ -102,7 +102,7 @@ async fn long(
 /// Rows of a query; the message is `empty` when there are none.
 pub(super) async fn query(call: &Call<'_>, parameters: &OriginalParameters<'_>) -> Found {
     let sql = parameters.named("sql").ok_or_else(|| missing("sql"))?;
-    let mut answered = call.node().original().query(sql).await.map_err(|e| failure_of(call, &e))?;
+    let mut answered = call.node().original().query(sql).await.map_err(|e| failure_of(&e))?;
     let Some(rows) = answered.rows.take() else { return Err(Failure::internal()) };
     let mut response = rows_answer(rows, Some(head("empty"))).await?;
     set_token(response.headers_mut(), &answered.token);
@@ -110,7 +110,7 @@ pub(super) async fn query(call: &Call<'_>, parameters: &OriginalParameters<'_>) 
 }
 
 async fn direct(call: &Call<'_>, rows: Result<DirectRows, NodeError>) -> Found {
-    let rows = rows.map_err(|e| failure_of(call, &e))?;
+    let rows = rows.map_err(|e| failure_of(&e))?;
     let mut response = rows_answer(Rows::Direct(rows), None).await?;
     set_position(response.headers_mut(), call.node(), call.node().snapshot().index());
     Ok(response)

@@ -17,6 +17,7 @@ use super::body::AnswerBody;
 use super::call::Call;
 use super::encode::json::write_string;
 use super::failure::Failure;
+use super::status;
 
 /// Answers a call.
 pub(crate) async fn answer(call: Call<'_>) -> Response<AnswerBody> {
@@ -47,10 +48,9 @@ fn refused(failure: &Failure) -> Response<AnswerBody> {
 }
 
 /// A node's error, with the texts that the original had for it.
-fn failure_of(call: &Call<'_>, error: &NodeError) -> Failure {
-    let failure = call.failure_of(error);
+fn failure_of(error: &NodeError) -> Failure {
+    let failure = status::of_node(error);
     let message = match error {
-        _ if failure.status == StatusCode::SERVICE_UNAVAILABLE => return failure,
         NodeError::UnknownTable { table } => format!("Table not found: {table}"),
         NodeError::UnknownColumn { column, .. } => format!("Column not found: {column}"),
         _ => return failure,

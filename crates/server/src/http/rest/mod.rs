@@ -25,7 +25,7 @@ use crate::http::prefer::Preferences;
 
 /// A table by name.
 fn table_of<'s>(call: &Call<'_>, snapshot: &'s GroupSnapshot, name: &str) -> Result<&'s Arc<Table>, Failure> {
-    snapshot.table(name).ok_or_else(|| call.not_loaded(name).unwrap_or_else(|| Failure::unknown_table(name)))
+    snapshot.table(name).ok_or_else(|| call.unknown_table(name))
 }
 
 /// What encodes rows in the type that the request accepts. `as_text` says which columns were cast to text.
