@@ -138,3 +138,15 @@ fn what_the_configuration_says_holds_while_it_serves() {
     assert!(status == 400 && body.contains('3'), "{status} {body}");
     assert_eq!(node.sql("SELECT count(*) FROM t")["rows"], json!([[4]]));
 }
+
+#[test]
+fn a_port_that_is_taken_is_said_before_anything_is_loaded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+    let address = taken.local_addr().expect("an address").to_string();
+    let output = cachesql(folder.path()).args(["serve", "--http", &address]).output().expect("it runs");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains(&format!("cannot listen on {address}")) && said.contains("any free port"), "{said}");
+    assert!(!said.contains("loaded"), "{said}");
+}

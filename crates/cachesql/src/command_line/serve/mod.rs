@@ -94,6 +94,9 @@ fn check_protection(
 fn of_door(error: HttpDoorError) -> Failure {
     match error {
         HttpDoorError::Unprotected { .. } => ConfigError::Unusable(error.to_string()).into(),
+        HttpDoorError::Listen { ref source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
+            Failure::Failed(format!("{error}; another program answers there. --http 127.0.0.1:0 takes any free port"))
+        }
         HttpDoorError::Listen { .. } => Failure::Failed(error.to_string()),
     }
 }
