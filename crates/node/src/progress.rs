@@ -63,8 +63,9 @@ impl Progress {
 
     pub(crate) fn begun(&self) {
         self.update(|load| {
+            let failed_before = if load.phase == LoadPhase::Loaded { 0 } else { load.attempts };
             load.phase = LoadPhase::Loading;
-            load.attempts = load.attempts.saturating_add(1);
+            load.attempts = failed_before.saturating_add(1);
             load.rows = 0;
             load.bytes = 0;
             load.estimate = None;
@@ -82,13 +83,15 @@ impl Progress {
         });
     }
 
-    pub(crate) fn ended(&self, outcome: &Result<LoadReport, NodeError>, took: Duration) {
+    /// The load has ended; `table_bytes` is what the table takes now.
+    pub(crate) fn ended(&self, outcome: &Result<LoadReport, NodeError>, took: Duration, table_bytes: u64) {
         self.update(|load| {
             load.took = took;
             match outcome {
                 Ok(report) => {
                     load.phase = LoadPhase::Loaded;
                     load.rows = report.rows;
+                    load.bytes = table_bytes;
                     load.error = None;
                     load.loaded_once = true;
                 }

@@ -101,7 +101,9 @@ impl RefresherTask {
             Err(error) => tracing::warn!(table, %error, "the load failed; rows loaded before are kept"),
         }
         self.loader.core.counters.load_ended(table, outcome.is_ok(), took);
-        self.loader.progress.ended(&outcome, took);
+        let snapshot = self.loader.core.snapshot();
+        let table_bytes = snapshot.table(table).map_or(0, |table| table.memory().total());
+        self.loader.progress.ended(&outcome, took, table_bytes);
         outcome
     }
 

@@ -130,7 +130,7 @@ pub struct TableLoad {
     pub phase: LoadPhase,
     /// Rows that have arrived in the load under way, or that the last one brought.
     pub rows: u64,
-    /// Bytes of them.
+    /// Bytes of them as they arrive; once they are all there, what the table takes.
     pub bytes: u64,
     /// What the load was thought to take, when the origin could say.
     pub estimate: Option<Estimate>,
@@ -138,7 +138,7 @@ pub struct TableLoad {
     pub took: Duration,
     /// Why the last one failed.
     pub error: Option<String>,
-    /// Loads that were begun.
+    /// Tries since the last success, the one under way included.
     pub attempts: u32,
     /// True from the first success on.
     pub loaded_once: bool,
