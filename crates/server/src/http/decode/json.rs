@@ -47,7 +47,7 @@ pub(crate) fn typed_value(raw: &str, data_type: DataType) -> Result<Value, Value
         return Value::parse(raw, data_type);
     }
     if raw.starts_with('"') {
-        return Value::parse(&string_of(raw), data_type);
+        return Value::parse(&text_of(raw, data_type)?, data_type);
     }
     let number = raw.starts_with(|c: char| c == '-' || c.is_ascii_digit());
     if number && data_type.is_integer() && raw.contains(['.', 'e', 'E']) {
@@ -69,7 +69,7 @@ pub(crate) fn typed_value(raw: &str, data_type: DataType) -> Result<Value, Value
 pub(crate) fn natural_value(raw: &str) -> Result<Value, ValueError> {
     match raw.as_bytes().first() {
         _ if raw == "null" => Ok(Value::Null),
-        Some(b'"') => Ok(Value::text(string_of(raw).into_owned())),
+        Some(b'"') => Ok(Value::text(text_of(raw, DataType::Text)?.into_owned())),
         Some(b't' | b'f') => Value::parse(raw, DataType::Boolean),
         Some(b'[' | b'{') => Value::parse(raw, DataType::Json),
         _ => {
@@ -78,19 +78,26 @@ pub(crate) fn natural_value(raw: &str) -> Result<Value, ValueError> {
             }
             match Decimal::parse(raw) {
                 Some(decimal) => Ok(Value::Decimal(decimal)),
-                None => Value::parse(raw, DataType::Double),
+                // With an exponent it is meant as a DOUBLE; without one every digit counts.
+                None if raw.contains(['e', 'E']) => Value::parse(raw, DataType::Double),
+                None => Value::parse(raw, DataType::Decimal { precision: DataType::MAX_PRECISION, scale: 0 }),
             }
         }
     }
 }
 
-/// The text of a JSON string; what is not one stays as it is.
-pub(super) fn string_of(raw: &str) -> Cow<'_, str> {
-    let inside = raw.strip_prefix('"').and_then(|r| r.strip_suffix('"'));
-    match inside {
-        Some(inside) if !inside.contains('\\') => Cow::Borrowed(inside),
-        _ => serde_json::from_str::<String>(raw).map_or(Cow::Borrowed(raw), Cow::Owned),
+/// The text of a JSON string; `None` for what is not one, and for one with half a surrogate pair, which is no text.
+pub(super) fn string_of(raw: &str) -> Option<Cow<'_, str>> {
+    let inside = raw.strip_prefix('"').and_then(|r| r.strip_suffix('"'))?;
+    if inside.contains('\\') {
+        serde_json::from_str::<String>(raw).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inside))
     }
+}
+
+fn text_of(raw: &str, data_type: DataType) -> Result<Cow<'_, str>, ValueError> {
+    string_of(raw).ok_or_else(|| ValueError::Syntax { data_type, text: raw.chars().take(100).collect() })
 }
 
 /// Whether a text is JSON.
@@ -141,6 +148,7 @@ mod tests {
             ("1e400", DataType::Double),
             ("32768", DataType::SmallInt),
             ("\"abc\"", DataType::BigInt),
+            ("\"\\ud800\"", DataType::Text),
         ] {
             assert!(typed_value(raw, data_type).is_err(), "{raw} as {data_type}");
         }
@@ -156,6 +164,10 @@ mod tests {
         assert_eq!(natural("\"1\""), Some(DataType::Text));
         assert_eq!(natural("false"), Some(DataType::Boolean));
         assert_eq!(natural("null"), None);
+        for raw in ["99999999999999999999999999999999999999999999", "0.1234567890123456789012345678901234567890"] {
+            assert!(matches!(natural_value(raw), Err(ValueError::Range { .. })), "{raw}");
+        }
+        assert!(natural_value("\"\\ud800\"").is_err());
     }
 
     #[test]

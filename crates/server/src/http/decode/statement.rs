@@ -1,5 +1,7 @@
 //! The body of `POST /v1/sql`.
 
+use std::borrow::Cow;
+
 use cachesql_node::Statement;
 use cachesql_types::{DataType, Value, limits};
 use hyper::StatusCode;
@@ -61,7 +63,7 @@ fn batch_size(has: String) -> Failure {
 /// The members of one statement, as they are written.
 #[derive(Default)]
 struct Written<'a> {
-    sql: Option<&'a str>,
+    sql: Option<String>,
     params: Vec<&'a str>,
     types: Vec<Option<String>>,
     consistency: Option<String>,
@@ -82,7 +84,7 @@ fn read(walker: &mut Walker<'_>) -> Result<StatementBody, Failure> {
             "types" => {
                 let names = elements("types", raw)?.into_iter().map(|raw| match raw {
                     "null" => Ok(None),
-                    raw => text_member("types", raw).map(|raw| Some(string_of(raw).into_owned())),
+                    raw => text_member("types", raw).map(Some),
                 });
                 written.types = names.collect::<Result<_, _>>()?;
             }
@@ -111,15 +113,15 @@ fn refused(message: impl Into<String>) -> Failure {
     Failure::value(message)
 }
 
-fn text_member<'a>(name: &str, raw: &'a str) -> Result<&'a str, Failure> {
-    if raw.starts_with('"') { Ok(raw) } else { Err(refused(format!("{name} must be a string"))) }
+fn text_member(name: &str, raw: &str) -> Result<String, Failure> {
+    string_of(raw).map(Cow::into_owned).ok_or_else(|| refused(format!("{name} must be a string")))
 }
 
 fn optional_text(name: &str, raw: &str) -> Result<Option<String>, Failure> {
     if raw == "null" {
         return Ok(None);
     }
-    Ok(Some(string_of(text_member(name, raw)?).into_owned()))
+    text_member(name, raw).map(Some)
 }
 
 fn elements<'a>(name: &str, raw: &'a str) -> Result<Vec<&'a str>, Failure> {
@@ -149,7 +151,7 @@ fn finish(written: Written<'_>) -> Result<StatementBody, Failure> {
         params.push(parameter(at, raw, named)?);
     }
     Ok(StatementBody {
-        statement: Statement { sql: string_of(sql).into_owned(), params },
+        statement: Statement { sql, params },
         consistency: written.consistency,
         token: written.token,
         numbers_as_strings: written.numbers_as_strings,

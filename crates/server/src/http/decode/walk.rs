@@ -64,7 +64,8 @@ impl<'a> Walker<'a> {
             if self.peek() != Some(b'"') {
                 return Err(self.broken("a member's name is expected"));
             }
-            let name = string_of(self.value()?);
+            let name = self.value()?;
+            let name = string_of(name).ok_or_else(|| self.broken("a member's name is no text"))?;
             self.expect(b':', "a colon is expected")?;
             let value = self.value()?;
             member(name, value)?;

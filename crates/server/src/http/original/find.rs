@@ -71,6 +71,9 @@ pub(super) async fn composite(call: &Call<'_>, parameters: &OriginalParameters<'
     let (Some(index), Some(values)) = (parameters.named("index"), parameters.given("values")) else {
         return Err(missing("index/values"));
     };
+    // `A+B` that was not percent-encoded arrives as `A B`.
+    let index = index.replace(' ', "+");
+    let index = index.as_str();
     if is_on_the_spot(call, table, index.split('+').next()) {
         return direct(call, call.node().original().composite(table, index, values)).await;
     }

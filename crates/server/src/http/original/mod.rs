@@ -42,7 +42,9 @@ fn refused(failure: &Failure) -> Response<AnswerBody> {
         StatusCode::METHOD_NOT_ALLOWED => "Method Not Allowed".to_owned(),
         _ => failure.message.clone(),
     };
-    let mut response = text(failure.status, message);
+    // The original knows no conflicts: its clients look for 400, 404, 405 and 500.
+    let status = if failure.status == StatusCode::CONFLICT { StatusCode::BAD_REQUEST } else { failure.status };
+    let mut response = text(status, message);
     add_failure_headers(response.headers_mut(), failure);
     response
 }
