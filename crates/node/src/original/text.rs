@@ -25,15 +25,14 @@ fn unknown_column(schema: &TableSchema, name: &str) -> NodeError {
     NodeError::UnknownColumn { table: schema.name.clone(), column: name.chars().take(80).collect() }
 }
 
-/// The condition that a column equals a text; a text that only looks like a number equals no number.
+/// The condition that a column equals a text. A text that is no value of the column's type equals none of its values, as
+/// it did in the original: there are no rows, and that is no error.
 pub(super) fn equality(schema: &TableSchema, name: &str, text: &str) -> Result<Filter, NodeError> {
-    let position = column_position(schema, name)?;
-    let of_numbers = schema.columns.get(position).is_some_and(|column| column.data_type.is_numeric());
-    if of_numbers && has_leading_zero(text) {
-        return Ok(Filter::Or(Vec::new()));
+    match column_value(schema, name, text) {
+        Ok((position, value)) => Ok(Filter::equal(position, value)),
+        Err(NodeError::Value { .. }) => Ok(Filter::Or(Vec::new())),
+        Err(error) => Err(error),
     }
-    let (position, value) = column_value(schema, name, text)?;
-    Ok(Filter::equal(position, value))
 }
 
 /// True for `007`, and for nothing that is a number as numbers are written.
