@@ -111,6 +111,8 @@ impl Postgres {
                 .arg(script)
                 .arg("postgres"),
         )?;
+        // The backends' time is the server's once it has taken note of their end.
+        sleep(Duration::from_millis(300));
         let cpu = self.cpu_seconds() - before;
         let (rate, transactions) = read(&said)?;
         Ok(Sample { value: rate, cpu_us: Some(cpu * 1e6 / transactions) })
@@ -122,6 +124,8 @@ impl Drop for Postgres {
         // SIGQUIT is an immediate shutdown of the server with all its backends.
         let _ = Command::new("kill").args(["-QUIT", &self.server_id().to_string()]).status();
         let _ = self.child.wait();
+        // The next bench of this run starts afresh; what stays goes with the run's folder.
+        let _ = std::fs::remove_dir_all(&self.data);
     }
 }
 

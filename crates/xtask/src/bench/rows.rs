@@ -14,7 +14,6 @@ use super::report::Section;
 use super::wrk::{self, CONNECTIONS, Load};
 use super::{Bed, version};
 use crate::failure::{Context, Failure, Outcome};
-use crate::steps::output;
 
 const ROWS: u64 = 1_000_000;
 /// The two ways to ask for a row, up to the key.
@@ -170,8 +169,6 @@ pub(crate) fn growth(bed: &Bed) -> Outcome<Section> {
             }
         }
     }
-    let load = output(Command::new("cat").arg("/proc/loadavg")).unwrap_or_default();
-    println!("load average {load}");
     Ok(Section {
         name: "growth",
         method: "As `http-row`, over nodes that hold 10 thousand to 10 million rows of `kca2`; the ratio is the time of one \
