@@ -8,7 +8,8 @@ use crate::error::SqlError;
 
 /// Our kind of a DataFusion error. An error of ours that went through DataFusion comes out as it was.
 pub(crate) fn of_datafusion(error: DataFusionError) -> SqlError {
-    let text = error.strip_backtrace();
+    // Contexts name DataFusion's own steps; what went wrong is at the root.
+    let text = error.find_root().strip_backtrace();
     kind(&error).unwrap_or_else(|| by_text(&text))
 }
 

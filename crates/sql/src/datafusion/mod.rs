@@ -1,5 +1,6 @@
 //! DataFusion's path: everything that the direct path does not answer, over the same snapshot.
 
+mod bounded;
 mod errors;
 mod functions;
 mod names;

@@ -265,6 +265,15 @@ fn put_expr_right(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             };
             Ok(Transformed::yes(in_list(left, fixed, negated)))
         }
+        // IS [NOT] DISTINCT FROM is no operator to the planner of operators.
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: op @ (Operator::IsDistinctFrom | Operator::IsNotDistinctFrom),
+            right,
+        }) => {
+            let (left, right) = comparable_sides(*left, op, *right, schema)?;
+            Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))))
+        }
         Expr::Between(between) => {
             let (value, low) = comparable_sides(*between.expr, Operator::GtEq, *between.low, schema)?;
             let (value, high) = comparable_sides(value, Operator::LtEq, *between.high, schema)?;

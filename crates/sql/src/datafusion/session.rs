@@ -10,6 +10,7 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::SessionConfig;
 
+use super::bounded::bounded;
 use super::errors::of_datafusion;
 use super::provider::ScannedSnapshot;
 use super::semantics::{PostgresOperators, TableTypes};
@@ -30,13 +31,17 @@ impl Session {
             .with_information_schema(false)
             .with_create_default_catalog_and_schema(false)
             .with_collect_statistics(false);
+        // It compares metadata too, where columns of a UNION carry the spellings of several tables.
+        config.options_mut().execution.skip_physical_aggregate_schema_check = true;
         let parser = &mut config.options_mut().sql_parser;
         // Names are folded before DataFusion sees them.
         parser.enable_ident_normalization = false;
         parser.parse_float_as_decimal = true;
         let mut builder = SessionStateBuilder::new().with_config(config).with_default_features();
+        let functions = bounded(builder.scalar_functions().take().unwrap_or_default());
         let mut planners = builder.expr_planners().take().unwrap_or_default();
         planners.insert(0, Arc::new(PostgresOperators));
+        let builder = builder.with_scalar_functions(functions);
         let base = builder.with_expr_planners(planners).with_type_planner(Arc::new(TableTypes)).build();
         Session { base }
     }

@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 use cachesql_table::{GroupSnapshot, Table};
 use cachesql_types::{DataType, TableSchema};
 use sqlparser::ast::{
-    Expr, LimitClause, ObjectName, ObjectType, Query, SetExpr, Statement, Value, VisitMut, VisitorMut, visit_relations,
+    BinaryOperator, Expr, LimitClause, ObjectName, ObjectType, Query, SetExpr, Statement, TableFactor, Value, VisitMut,
+    VisitorMut, visit_relations,
 };
 
 use super::explain::explain_column;
@@ -29,7 +30,9 @@ pub(super) fn prepare_text(
     given: &[Option<DataType>],
 ) -> Result<Prepared, SqlError> {
     let mut parsed = parse(sql)?;
-    let _ = parsed.statement.visit(&mut FetchAsLimit);
+    if let ControlFlow::Break(what) = parsed.statement.visit(&mut Clauses) {
+        return Err(SqlError::NotSupported(what.to_owned()));
+    }
     let types = ParameterTypes::new(parsed.parameters, given)?;
     let preparing = Preparing { session, snapshot, text: Arc::from(sql), given };
     preparing.statement(parsed.statement, parsed.upsert, types)
@@ -195,13 +198,46 @@ fn writes(body: &SetExpr) -> bool {
     }
 }
 
-/// FETCH FIRST n ROWS ONLY is LIMIT n in other words.
-struct FetchAsLimit;
+/// FETCH FIRST n ROWS ONLY is LIMIT n in other words. Clauses that planning would pass over in silence are named.
+struct Clauses;
 
-impl VisitorMut for FetchAsLimit {
-    type Break = ();
+impl VisitorMut for Clauses {
+    type Break = &'static str;
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<&'static str> {
+        match factor {
+            TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
+                ControlFlow::Break("TABLESAMPLE")
+            }
+            TableFactor::Table { version: Some(_), .. } => ControlFlow::Break("a table as of another time"),
+            TableFactor::Table { index_hints, .. } if !index_hints.is_empty() => ControlFlow::Break("index hints"),
+            TableFactor::Table { with_hints, .. } if !with_hints.is_empty() => ControlFlow::Break("table hints"),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    /// The parser takes all that follows IS DISTINCT FROM for its right side, AND and OR too: what was meant is lost then.
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<&'static str> {
+        match expr {
+            Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right)
+                if matches!(**right, Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. }) =>
+            {
+                ControlFlow::Break("IS DISTINCT FROM beside AND or OR without parentheses around it")
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<&'static str> {
+        if !query.locks.is_empty() {
+            return ControlFlow::Break("FOR UPDATE and FOR SHARE");
+        }
+        if query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some() {
+            return ControlFlow::Break("such a clause behind a query");
+        }
+        if query.fetch.as_ref().is_some_and(|f| f.with_ties || f.percent) {
+            return ControlFlow::Break("FETCH … WITH TIES or PERCENT");
+        }
         let Some(fetch) = query.fetch.take_if(|f| !f.with_ties && !f.percent) else {
             return ControlFlow::Continue(());
         };

@@ -94,6 +94,18 @@ async fn datafusion_answers_the_rest_as_postgresql_does() {
         ("SELECT now() = now()", &["t"]),
         ("SELECT coalesce(AGE, 0) FROM KCA2 WHERE AAC001 = 3", &["0"]),
         ("SELECT round(2.5)", &["3"]),
+        ("SELECT AAC001 FROM KCA2 UNION SELECT person FROM payments ORDER BY 1 DESC LIMIT 2", &["NULL", "9"]),
+        ("SELECT sum(n) FROM (VALUES (9223372036854775807), (1)) v(n)", &["9223372036854775808"]),
+        ("SELECT sum(n) OVER () FROM (VALUES (9223372036854775807), (1)) v(n) LIMIT 1", &["9223372036854775808"]),
+        ("SELECT repeat('ab', 2) || lpad('x', 3, '-') || replace('aba', 'a', 'c')", &["abab--xcbc"]),
+        (
+            "SELECT AAC001 FROM KCA2 WHERE (AGE IS NOT DISTINCT FROM NULL) OR (AGE IS NOT DISTINCT FROM '17') ORDER BY 1",
+            &["3", "5"],
+        ),
+        (
+            "SELECT count(*) FROM KCA2 WHERE PAID::double precision IN (0.1, 5e-324) OR PAID::double precision < -1e308",
+            &["0"],
+        ),
     ];
     for (sql, expected) in cases {
         assert_eq!(node.rows(sql).await, *expected, "{sql}");
