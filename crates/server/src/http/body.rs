@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
-use cachesql_node::{DirectRows, RowStream, Rows};
+use cachesql_node::{DirectRows, RowStream, Rows, SqlError};
 use cachesql_types::limits;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -19,6 +19,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use super::activity::Running;
 use super::encode::Encoder;
 use super::failure::Failure;
+use super::statements::CarriedRows;
 
 /// The body of an answer.
 pub(crate) enum AnswerBody {
@@ -107,7 +108,7 @@ pub(crate) struct Part {
     /// Sent before the rows.
     pub(crate) head: Vec<u8>,
     /// The rows.
-    pub(crate) rows: Rows,
+    pub(crate) rows: PartRows,
     /// What turns them into bytes.
     pub(crate) encoder: Encoder,
     /// Sent after the rows.
@@ -116,10 +117,40 @@ pub(crate) struct Part {
     pub(crate) head_if_empty: Option<Vec<u8>>,
 }
 
+/// Where the rows of an answer come from.
+pub(crate) enum PartRows {
+    /// They are there.
+    Direct(DirectRows),
+    /// They come in batches.
+    Stream(RowStream),
+    /// They come in batches from where statements run.
+    Carried(CarriedRows),
+}
+
+impl From<Rows> for PartRows {
+    fn from(rows: Rows) -> PartRows {
+        match rows {
+            Rows::Direct(rows) => PartRows::Direct(rows),
+            Rows::Stream(rows) => PartRows::Stream(rows),
+        }
+    }
+}
+
+impl PartRows {
+    /// The next batch; direct rows have none.
+    fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<RecordBatch, SqlError>>> {
+        match self {
+            PartRows::Direct(_) => Poll::Ready(None),
+            PartRows::Stream(rows) => Pin::new(rows).poll_next(cx),
+            PartRows::Carried(rows) => rows.poll_next(cx),
+        }
+    }
+}
+
 impl Part {
     /// Rows with nothing around them.
-    pub(crate) fn new(rows: Rows, encoder: Encoder) -> Part {
-        Part { head: Vec::new(), rows, encoder, tail: Vec::new(), head_if_empty: None }
+    pub(crate) fn new(rows: impl Into<PartRows>, encoder: Encoder) -> Part {
+        Part { head: Vec::new(), rows: rows.into(), encoder, tail: Vec::new(), head_if_empty: None }
     }
 }
 
@@ -219,8 +250,8 @@ impl RowsBody {
                 part.encoder.begin(out);
             }
             let done = match &mut part.rows {
-                Rows::Direct(rows) => fill_direct(&mut self.at, rows, &mut part.encoder, out, until),
-                Rows::Stream(rows) => ready!(poll_stream(cx, &mut self.at, rows, &mut part.encoder, out, until)),
+                PartRows::Direct(rows) => fill_direct(&mut self.at, rows, &mut part.encoder, out, until),
+                rows => ready!(poll_stream(cx, &mut self.at, rows, &mut part.encoder, out, until)),
             };
             if done? {
                 part.encoder.end(out)?;
@@ -237,13 +268,12 @@ impl RowsBody {
 }
 
 /// Finds the first row; false when there is none.
-fn poll_first(cx: &mut Context<'_>, rows: &mut Rows) -> Poll<Result<(Position, bool), Failure>> {
-    let stream = match rows {
-        Rows::Direct(rows) => return Poll::Ready(Ok((Position::Row(0), !rows.is_empty()))),
-        Rows::Stream(stream) => stream,
-    };
+fn poll_first(cx: &mut Context<'_>, rows: &mut PartRows) -> Poll<Result<(Position, bool), Failure>> {
+    if let PartRows::Direct(rows) = rows {
+        return Poll::Ready(Ok((Position::Row(0), !rows.is_empty())));
+    }
     loop {
-        match ready!(Pin::new(&mut *stream).poll_next(cx)) {
+        match ready!(rows.poll_batch(cx)) {
             Some(Ok(batch)) if batch.num_rows() == 0 => {}
             Some(Ok(batch)) => return Poll::Ready(Ok((Position::Batch(batch, 0), true))),
             Some(Err(error)) => return Poll::Ready(Err(super::status::of_sql(&error))),
@@ -270,7 +300,7 @@ fn fill_direct(
 fn poll_stream(
     cx: &mut Context<'_>,
     at: &mut Position,
-    rows: &mut RowStream,
+    rows: &mut PartRows,
     encoder: &mut Encoder,
     out: &mut Vec<u8>,
     until: usize,
@@ -286,7 +316,7 @@ fn poll_stream(
         if out.len() >= until {
             return Poll::Ready(Ok(false));
         }
-        match ready!(Pin::new(&mut *rows).poll_next(cx)) {
+        match ready!(rows.poll_batch(cx)) {
             Some(Ok(batch)) => *at = Position::Batch(batch, 0),
             Some(Err(error)) => return Poll::Ready(Err(super::status::of_sql(&error))),
             None => return Poll::Ready(Ok(true)),

@@ -24,6 +24,7 @@ use super::failure::Failure;
 use super::listener::HttpConfig;
 use super::request_body::BodyBudget;
 use super::route;
+use super::statements::Statements;
 
 /// What all connections share.
 pub(crate) struct Door {
@@ -34,6 +35,7 @@ pub(crate) struct Door {
     counters: Counters,
     served_by: Option<HeaderValue>,
     stopping: AtomicBool,
+    statements: Statements,
 }
 
 impl Door {
@@ -48,6 +50,7 @@ impl Door {
             counters: Counters::new(),
             served_by,
             stopping: AtomicBool::new(false),
+            statements: Statements::start(),
         }
     }
 
@@ -64,6 +67,11 @@ impl Door {
     /// What reads bodies.
     pub(crate) fn bodies(&self) -> &BodyBudget {
         &self.bodies
+    }
+
+    /// Where statements run.
+    pub(crate) fn statements(&self) -> &Statements {
+        &self.statements
     }
 
     /// What is counted.

@@ -28,6 +28,7 @@ mod rest;
 mod route;
 mod socket;
 mod sql;
+mod statements;
 mod status;
 
 pub use access::AccessToken;

@@ -6,7 +6,7 @@ use hyper::{HeaderMap, Response, StatusCode};
 
 use super::accept::{self, RowsType};
 use super::answer::{REPLAYED, answer, json, set_header};
-use super::body::{self, AnswerBody, Part};
+use super::body::{self, AnswerBody, Part, PartRows};
 use super::call::{Call, set_token};
 use super::decode::{StatementBody, StatementsBody, read_statements};
 use super::encode::json::write_string;
@@ -40,12 +40,14 @@ async fn run_one(
         options.consistency = Consistency::parse(body.consistency.as_deref(), body.token.as_deref())?;
     }
     let style = style(preferences, body.numbers_as_strings);
-    let mut answered = call.node().sql(body.statement, &options).await?;
+    let node = call.node().clone();
+    let statement = body.statement;
+    let mut answered = call.door.statements().run(async move { node.sql(statement, &options).await }).await??;
     let facts = Facts::of(&answered);
     let part = match rows_type {
-        RowsType::Json => json_part(&mut answered, style),
+        RowsType::Json => json_part(call, &mut answered, style),
         _ => {
-            let (columns, rows) = take_rows(&mut answered);
+            let (columns, rows) = take_rows(call, &mut answered);
             Part::new(rows, encoder_of(rows_type, &columns, style)?)
         }
     };
@@ -71,11 +73,12 @@ async fn run_batch(
         options.consistency = Consistency::parse(body.consistency.as_deref(), body.token.as_deref())?;
     }
     let statements = batch.into_iter().map(|body| body.statement).collect();
-    let answered = call.node().batch(statements, &options).await?;
+    let node = call.node().clone();
+    let answered = call.door.statements().run(async move { node.batch(statements, &options).await }).await??;
     let style = style(preferences, numbers_as_strings);
     let mut parts: Vec<Part> = Vec::with_capacity(answered.answers.len());
     for mut one in answered.answers {
-        let mut part = json_part(&mut one, style);
+        let mut part = json_part(call, &mut one, style);
         part.head.insert(0, if parts.is_empty() { b'[' } else { b',' });
         parts.push(part);
     }
@@ -123,15 +126,18 @@ impl Facts {
 }
 
 /// Takes the rows out of an answer; one without rows has none.
-fn take_rows(answered: &mut SqlAnswer) -> (Vec<ColumnInfo>, Rows) {
+fn take_rows(call: &Call<'_>, answered: &mut SqlAnswer) -> (Vec<ColumnInfo>, PartRows) {
     let columns = std::mem::take(&mut answered.columns);
-    let rows =
-        answered.rows.take().unwrap_or_else(|| Rows::Stream(RowStream::of_batches(columns.clone().into(), Vec::new())));
+    let rows = match answered.rows.take() {
+        Some(Rows::Direct(rows)) => PartRows::Direct(rows),
+        Some(Rows::Stream(rows)) => PartRows::Carried(call.door.statements().carry(rows)),
+        None => PartRows::Stream(RowStream::of_batches(columns.clone().into(), Vec::new())),
+    };
     (columns, rows)
 }
 
 /// `{"columns":[{"name","type"}],"rows":[[…]],"affected":N,"token":"…"}`; `affected` for writes alone.
-fn json_part(answered: &mut SqlAnswer, style: JsonStyle) -> Part {
+fn json_part(call: &Call<'_>, answered: &mut SqlAnswer, style: JsonStyle) -> Part {
     let mut tail = Vec::with_capacity(48);
     if let Some(rows) = answered.affected {
         tail.extend_from_slice(format!(",\"affected\":{rows}").as_bytes());
@@ -139,7 +145,7 @@ fn json_part(answered: &mut SqlAnswer, style: JsonStyle) -> Part {
     tail.extend_from_slice(b",\"token\":");
     write_string(&mut tail, &answered.token.to_string());
     tail.push(b'}');
-    let (columns, rows) = take_rows(answered);
+    let (columns, rows) = take_rows(call, answered);
     let mut head = Vec::with_capacity(32 + columns.len() * 40);
     head.extend_from_slice(b"{\"columns\":[");
     for (at, column) in columns.iter().enumerate() {
@@ -176,7 +182,8 @@ pub(crate) async fn explain(call: &Call<'_>) -> Result<Response<AnswerBody>, Fai
         }
     }
     let sql = sql.ok_or_else(|| Failure::bad_request("the parameter sql is missing"))?;
-    let explanation = call.node().explain(&sql).await?;
+    let (node, sql) = (call.node().clone(), sql.into_owned());
+    let explanation = call.door.statements().run(async move { node.explain(&sql).await }).await??;
     let path = match explanation.path {
         ExplanationPath::Direct => "direct",
         ExplanationPath::DataFusion => "datafusion",

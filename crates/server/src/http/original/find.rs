@@ -1,12 +1,12 @@
 //! Calls that answer rows.
 
-use cachesql_node::{DirectRows, NodeError, Original, Rows};
+use cachesql_node::{ColumnInfo, DirectRows, NodeError, Original, Rows};
 use hyper::{Response, StatusCode};
 
 use super::failure_of;
 use super::parameters::{OriginalParameters, missing};
 use crate::http::answer::{JSON, answer};
-use crate::http::body::{self, AnswerBody, Part};
+use crate::http::body::{self, AnswerBody, Part, PartRows};
 use crate::http::call::{Call, set_position, set_token};
 use crate::http::encode::{Encoder, JsonStyle, Layout};
 use crate::http::failure::Failure;
@@ -105,16 +105,24 @@ async fn long(
 /// Rows of a query; the message is `empty` when there are none.
 pub(super) async fn query(call: &Call<'_>, parameters: &OriginalParameters<'_>) -> Found {
     let sql = parameters.named("sql").ok_or_else(|| missing("sql"))?;
-    let mut answered = call.node().original().query(sql).await.map_err(|e| failure_of(&e))?;
-    let Some(rows) = answered.rows.take() else { return Err(Failure::internal()) };
-    let mut response = rows_answer(rows, Some(head("empty"))).await?;
+    let (node, sql) = (call.node().clone(), sql.to_owned());
+    let statements = call.door.statements();
+    let answered = statements.run(async move { node.original().query(&sql).await }).await?;
+    let answered = answered.map_err(|e| failure_of(&e))?;
+    let rows = match answered.rows {
+        Some(Rows::Direct(rows)) => PartRows::Direct(rows),
+        Some(Rows::Stream(rows)) => PartRows::Carried(statements.carry(rows)),
+        None => return Err(Failure::internal()),
+    };
+    let mut response = rows_answer(&answered.columns, rows, Some(head("empty"))).await?;
     set_token(response.headers_mut(), &answered.token);
     Ok(response)
 }
 
 async fn direct(call: &Call<'_>, rows: Result<DirectRows, NodeError>) -> Found {
     let rows = rows.map_err(|e| failure_of(&e))?;
-    let mut response = rows_answer(Rows::Direct(rows), None).await?;
+    let columns = rows.shared_columns();
+    let mut response = rows_answer(&columns, PartRows::Direct(rows), None).await?;
     set_position(response.headers_mut(), call.node(), call.node().snapshot().index());
     Ok(response)
 }
@@ -123,11 +131,11 @@ fn head(message: &str) -> Vec<u8> {
     format!("{{\"code\":0,\"message\":\"{message}\",\"data\":").into_bytes()
 }
 
-async fn rows_answer(rows: Rows, head_if_empty: Option<Vec<u8>>) -> Found {
-    let encoder = Encoder::rows(rows.columns(), Layout::Objects, STYLE);
+async fn rows_answer(columns: &[ColumnInfo], rows: PartRows, head_if_empty: Option<Vec<u8>>) -> Found {
+    let encoder = Encoder::rows(columns, Layout::Objects, STYLE);
     let capacity = match &rows {
-        Rows::Direct(rows) => encoder.capacity(rows.len()),
-        Rows::Stream(_) => 1024,
+        PartRows::Direct(rows) => encoder.capacity(rows.len()),
+        _ => 1024,
     };
     let part = Part { head: head("ok"), rows, encoder, tail: b"}".to_vec(), head_if_empty };
     Ok(answer(StatusCode::OK, JSON, body::encode(vec![part], capacity).await?))
