@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cachesql_node::{LoadPhase, Node, NodeError, OriginError, Refresh, Select, TableConfig};
-use cachesql_types::limits;
+use cachesql_types::{Value, limits};
 
 use crate::fixture::{Place, direct_texts, failure_of, patiently, queried, query, run, started, table, write};
 
@@ -119,6 +119,24 @@ fn whole_generation(node: &Node, rows: usize) -> i64 {
     let first = generation(0);
     assert!((0..rows).all(|row| generation(row) == first), "two generations in one snapshot");
     first
+}
+
+#[tokio::test]
+async fn a_refresh_that_changes_nearly_everything_is_a_whole_load() {
+    let many = limits::DIFFERENCE_ROWS + 1;
+    let place = Place::new(&format!(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {many}) INSERT INTO t SELECT i, i FROM n;"
+    ));
+    let node = started(place.config(vec![table("t")])).await;
+    place.execute("UPDATE t SET n = n + 1; DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (0, 0);");
+    let before = node.snapshot();
+    let report = patiently(node.load("t")).await.expect("a load that works");
+    assert_eq!((report.rows, report.put), (many as u64, many as u64));
+    assert_eq!(query(&node, "SELECT count(*), min(n), max(n) FROM t").await, [format!("{many}|0|{}", many + 1)]);
+    // What somebody holds stays as it was.
+    assert_eq!(before.table("t").expect("the old rows").row_count(), many as u64);
+    assert!(before.table("t").expect("the old rows").get(&[Value::BigInt(0)]).is_none());
 }
 
 #[tokio::test]
