@@ -63,7 +63,7 @@ impl Bounded {
         let rows = args.number_rows;
         let argument = |at: usize| args.args.get(at);
         let text = |at: usize| argument(at).map_or(Ok(0), |value| text_bytes(value, rows));
-        let number = |at: usize| argument(at).map_or(Ok(0), |value| largest(value));
+        let number = |at: usize| argument(at).map_or(Ok(0), largest);
         Ok(match self.growth {
             Growth::Repeats => text(0)?.saturating_mul(number(1)?),
             Growth::Pads => number(1)?.saturating_mul(4).saturating_mul(rows),
