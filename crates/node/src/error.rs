@@ -79,8 +79,8 @@ pub enum NodeError {
     Origin {
         /// The table.
         table: String,
-        /// What went wrong.
-        source: OriginError,
+        /// What went wrong; boxed, since it would make every answer as large as itself.
+        source: Box<OriginError>,
     },
     /// The table has no configured source to load it from.
     #[error("table {table:?} has no source to load it from")]
@@ -204,7 +204,7 @@ impl NodeError {
             NodeError::Sql(error) => error.sqlstate(),
             NodeError::Refused(refusal) => SqlError::of_refusal(refusal).sqlstate(),
             NodeError::Redefined { .. } => "40001",
-            NodeError::Origin { source: OriginError::Value { .. }, .. } => "22003",
+            NodeError::Origin { source, .. } if matches!(**source, OriginError::Value { .. }) => "22003",
             NodeError::Origin { .. } => "08006",
             NodeError::NoSource { .. } | NodeError::SchemaChanged { .. } => "55000",
             NodeError::MemoryLimit { .. } => "53200",

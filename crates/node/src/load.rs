@@ -93,7 +93,7 @@ impl Loader {
     }
 
     fn origin_error(&self, source: OriginError) -> NodeError {
-        NodeError::Origin { table: self.config.name.clone(), source }
+        NodeError::Origin { table: self.config.name.clone(), source: Box::new(source) }
     }
 
     /// Refuses a load that would not fit beside what is there and what other loads will bring: the old rows of a table stay

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod commands;
+mod flights;
 mod readme;
 mod running;
 mod serving;

@@ -153,7 +153,8 @@ async fn a_load_that_fails_half_way_leaves_the_rows() {
 
     let failed = patiently(node.load("t")).await.expect_err("the value is of another type");
     assert!(
-        matches!(&failed, NodeError::Origin { table, source: OriginError::Value { column, .. } } if table == "t" && column == "n"),
+        matches!(&failed, NodeError::Origin { table, source } if table == "t"
+            && matches!(&**source, OriginError::Value { column, .. } if column == "n")),
         "{failed:?}"
     );
     assert_eq!(node.snapshot().index(), before);
