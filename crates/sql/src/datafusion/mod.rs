@@ -1,6 +1,7 @@
 //! DataFusion's path: everything that the direct path does not answer, over the same snapshot.
 
 mod bounded;
+mod doubles;
 mod errors;
 mod functions;
 mod names;

@@ -20,6 +20,7 @@ use datafusion::logical_expr::{
 };
 use sqlparser::ast::{self, BinaryOperator};
 
+use super::doubles::{put_alternatives_right, put_union_right, recompute_schemas};
 use super::functions::{Arithmetic, text_to_uuid, uuid_to_text, widened};
 use super::scalar::{plan_field, scalar_of, sql_type};
 use crate::error::SqlError;
@@ -213,7 +214,11 @@ fn checked(operation: Arithmetic, left: &Expr, right: &Expr, schema: &DFSchema) 
 
 /// What operators' planning does not see: lists, ranges and casts.
 pub(crate) fn put_right(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut retyped = false;
     let fixed = plan.transform_up_with_subqueries(|plan| {
+        let plan = put_union_right(plan)?;
+        retyped |= plan.transformed;
+        let plan = plan.data;
         let schema = match plan.inputs().as_slice() {
             [] => plan.schema().as_ref().clone(),
             inputs => merge_schema(inputs),
@@ -222,13 +227,17 @@ pub(crate) fn put_right(plan: LogicalPlan) -> Result<LogicalPlan> {
         let mut changed = false;
         let fixed = plan.map_expressions(|expr| {
             let name = names.save(&expr);
-            let fixed = expr.transform_up(|e| put_expr_right(e, &schema))?;
+            let fixed = expr.transform_up(|e| {
+                let chosen = put_alternatives_right(e, &schema)?;
+                retyped |= chosen.transformed;
+                chosen.transform_data(|e| put_expr_right(e, &schema))
+            })?;
             changed |= fixed.transformed;
             Ok(fixed.update_data(|e| name.restore(e)))
         })?;
         if changed { Ok(Transformed::yes(fixed.data.recompute_schema()?)) } else { Ok(Transformed::no(fixed.data)) }
     })?;
-    Ok(fixed.data)
+    if retyped { recompute_schemas(fixed.data) } else { Ok(fixed.data) }
 }
 
 /// A list with NULL in it is the list without, and unknown where that would decide otherwise. DataFusion loses the NULL

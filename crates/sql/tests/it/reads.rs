@@ -266,3 +266,35 @@ async fn a_prepared_statement_outlives_changes_of_its_table() {
     let error = node.engine.query(&node.snapshot, &prepared, &[]).await.expect_err("another type");
     assert_eq!(error.sqlstate(), "0A000");
 }
+
+/// Each answer is PostgreSQL's: with a DOUBLE and a numeric in one place, the numeric becomes a DOUBLE.
+#[tokio::test]
+async fn a_double_beside_a_decimal_stays_a_double() {
+    let mut node = Node::new();
+    node.run(&[
+        "CREATE TABLE d (id BIGINT PRIMARY KEY, c DOUBLE, n DECIMAL(10,2))",
+        "INSERT INTO d VALUES (1, 1e-20, 0.25), (2, -123456.75, 7), (3, 1e300, NULL)",
+    ])
+    .await;
+    let cases: &[(&str, &[&str])] = &[
+        ("SELECT CASE WHEN c > 0.5 THEN 1.5 ELSE c END FROM d ORDER BY id", &["1e-20", "-123456.75", "1.5"]),
+        ("SELECT coalesce(c, 0.5) FROM d ORDER BY id", &["1e-20", "-123456.75", "1e+300"]),
+        ("SELECT coalesce(n, c) FROM d ORDER BY id", &["0.25", "7", "1e+300"]),
+        ("SELECT nullif(c, 0.5) FROM d ORDER BY id", &["1e-20", "-123456.75", "1e+300"]),
+        ("SELECT greatest(c, -0.5) FROM d ORDER BY id", &["1e-20", "-0.5", "1e+300"]),
+        ("SELECT c FROM d UNION ALL SELECT 0.5 ORDER BY 1", &["-123456.75", "1e-20", "0.5", "1e+300"]),
+        (
+            "SELECT n FROM d UNION SELECT c FROM d UNION SELECT 0.25 ORDER BY 1",
+            &["-123456.75", "1e-20", "0.25", "7", "1e+300", "NULL"],
+        ),
+        ("SELECT min(x) FROM (SELECT CASE WHEN id = 1 THEN c ELSE 0.5 END AS x FROM d) t", &["1e-20"]),
+        ("SELECT count(*) FROM d WHERE c IS DISTINCT FROM -123456.75", &["2"]),
+        ("SELECT CASE WHEN id = 1 THEN n ELSE 1.5 END FROM d WHERE id < 3 ORDER BY id", &["0.25", "1.5"]),
+    ];
+    for (sql, expected) in cases {
+        let rows = node.rows(sql).await;
+        let numbers = |rows: &[String]| rows.iter().map(|r| r.parse::<f64>().ok()).collect::<Vec<_>>();
+        let wanted: Vec<String> = expected.iter().map(|s| (*s).to_owned()).collect();
+        assert_eq!(numbers(&rows), numbers(&wanted), "{sql}: {rows:?}");
+    }
+}
