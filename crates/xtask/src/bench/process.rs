@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_server_is_waited_for_and_ended() {
         let mut server =
-            Server::start(Command::new("sh").args(["-c", "echo one; echo ready: x >&2; sleep 60"])).expect("sh");
+            Server::start(Command::new("sh").args(["-c", "echo one; echo ready: x >&2; exec sleep 60"])).expect("sh");
         assert_eq!(server.wait_for("ready:", Duration::from_secs(5)).expect("a line"), "ready: x");
         let id = server.id();
         drop(server);
