@@ -19,6 +19,13 @@ pub const MAX_SQL_BYTES: usize = 1 << 20;
 pub const MAX_SQL_TOKENS: usize = 200_000;
 /// Depth of nesting that an SQL text may have: parentheses, subqueries, chains of operators.
 pub const MAX_SQL_DEPTH: usize = 256;
+/// Parts that one statement may have with its WITH queries in place of their names: expressions, columns of tables, and 32
+/// for each table and SELECT.
+pub const MAX_SQL_PARTS: usize = 200_000;
+/// Items of one SELECT list (as in PostgreSQL).
+pub const MAX_SELECT_ITEMS: usize = 1_664;
+/// Sets of columns that one GROUP BY may group by (as in PostgreSQL).
+pub const MAX_GROUPING_SETS: usize = 4_096;
 /// Parameters of one statement (PostgreSQL's protocol counts them in 16 bits).
 pub const MAX_PARAMETERS: usize = 65_535;
 /// Statements of one batch.

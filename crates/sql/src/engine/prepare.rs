@@ -18,6 +18,7 @@ use crate::bind::{Bound, ParameterTypes, Unfit, bind_query, object_name};
 use crate::datafusion::{PlannedQuery, Session};
 use crate::direct::{CompiledJoin, CompiledSelect};
 use crate::error::SqlError;
+use crate::expansion::check_expansion;
 use crate::parse::parse;
 use crate::plan::JoinSelect;
 use crate::write::{Binding, bind_write};
@@ -33,6 +34,7 @@ pub(super) fn prepare_text(
     if let ControlFlow::Break(what) = parsed.statement.visit(&mut Clauses) {
         return Err(SqlError::NotSupported(what.to_owned()));
     }
+    check_expansion(&parsed.statement, snapshot)?;
     let types = ParameterTypes::new(parsed.parameters, given)?;
     let preparing = Preparing { session, snapshot, text: Arc::from(sql), given };
     preparing.statement(parsed.statement, parsed.upsert, types)
