@@ -1,25 +1,78 @@
 //! Functions that make much of little: those that build arrays are left out, those that build texts are held to a size
 //! before they allocate it. A statement's memory is otherwise counted by operators, which never see what a function makes.
+//!
+//! What all functions make of one batch is counted together, on the thread that evaluates it: [`begin_batch`] is called
+//! whenever rows are handed from one operator to the next, and before constants are folded.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::{cast, kernels::aggregate::max};
 use arrow::datatypes::{DataType as ArrowType, FieldRef, Int64Type};
 use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
 use crate::error::SqlError;
 
 /// Bytes that one call may make for one batch of rows.
 const MOST_BYTES: usize = 64 << 20;
+/// Bytes that all calls together may make for one batch of rows.
+const MOST_BYTES_TOGETHER: usize = 256 << 20;
 
 /// Functions that make an array as long as a number says, one whose time is the product of its arguments' lengths, and one
 /// that speaks of another server.
 const LEFT_OUT: &[&str] = &["range", "generate_series", "array_repeat", "array_resize", "levenshtein", "version"];
+
+thread_local! {
+    static MADE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// What was made before is in some operator's hands now, or gone.
+pub(crate) fn begin_batch() {
+    MADE.set(0);
+}
+
+/// Counts what a function is about to make; an error when that is too much.
+pub(crate) fn charge(function: &str, bytes: usize) -> Result<()> {
+    let together = MADE.get().saturating_add(bytes);
+    let (limit, what) = match bytes > MOST_BYTES {
+        true => (MOST_BYTES, format!("{function} would make more than")),
+        false => (MOST_BYTES_TOGETHER, "functions would make together, of one batch of rows, more than".to_owned()),
+    };
+    if bytes > MOST_BYTES || together > MOST_BYTES_TOGETHER {
+        let error = SqlError::Memory(format!("{what} {limit} bytes"));
+        return Err(DataFusionError::External(Box::new(error)));
+    }
+    MADE.set(together);
+    Ok(())
+}
+
+/// Rows of one batch, so that a plan's constants, each of which may be repeated for every row, stay within bounds too.
+pub(crate) fn batch_rows(plan: &LogicalPlan, usual: usize) -> Result<usize> {
+    let mut bytes = 0_usize;
+    plan.apply_with_subqueries(|plan| {
+        plan.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                Ok(match expr {
+                    // Lists are looked things up in, and never repeated.
+                    Expr::InList(_) => TreeNodeRecursion::Jump,
+                    Expr::Literal(scalar, _) => {
+                        let text = scalar.try_as_str().flatten().map_or(0, str::len);
+                        bytes = bytes.saturating_add(text);
+                        TreeNodeRecursion::Continue
+                    }
+                    _ => TreeNodeRecursion::Continue,
+                })
+            })
+        })
+    })?;
+    Ok(usual.min(MOST_BYTES / bytes.max(1)).max(1))
+}
 
 /// DataFusion's functions without those that are not for strangers' statements, and with the others held in bounds.
 pub(crate) fn bounded(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
@@ -40,13 +93,19 @@ enum Growth {
     Pads,
     /// The third argument in place of each character of the first.
     Replaces,
+    /// All arguments, one behind the other.
+    Joins,
+    /// The arguments, each byte of which becomes three at most.
+    Rewrites,
 }
 
 fn growth(name: &str) -> Option<Growth> {
     match name {
         "repeat" => Some(Growth::Repeats),
         "lpad" | "rpad" => Some(Growth::Pads),
-        "replace" => Some(Growth::Replaces),
+        "replace" | "regexp_replace" => Some(Growth::Replaces),
+        "concat" | "concat_ws" | "overlay" | "array_to_string" | "string_to_array" => Some(Growth::Joins),
+        "upper" | "lower" | "initcap" | "reverse" | "translate" | "encode" | "decode" => Some(Growth::Rewrites),
         _ => None,
     }
 }
@@ -68,15 +127,32 @@ impl Bounded {
             Growth::Repeats => text(0)?.saturating_mul(number(1)?),
             Growth::Pads => number(1)?.saturating_mul(4).saturating_mul(rows),
             Growth::Replaces => text(0)?.saturating_mul(text(2)? / rows.max(1) + 1),
+            Growth::Joins => self.all_texts(args)?,
+            Growth::Rewrites => self.all_texts(args)?.saturating_mul(3),
         })
+    }
+
+    fn all_texts(&self, args: &ScalarFunctionArgs) -> Result<usize> {
+        args.args.iter().try_fold(0, |sum: usize, value| Ok(sum.saturating_add(text_bytes(value, args.number_rows)?)))
     }
 }
 
 /// Bytes of all texts of an argument.
-fn text_bytes(value: &ColumnarValue, rows: usize) -> Result<usize> {
+pub(crate) fn text_bytes(value: &ColumnarValue, rows: usize) -> Result<usize> {
     let total = |array: &ArrayRef| -> Result<usize> {
-        let texts = cast(array, &ArrowType::Utf8View)?;
-        Ok(texts.as_string_view().iter().flatten().map(str::len).sum())
+        Ok(match array.data_type() {
+            ArrowType::Utf8 => array.as_string::<i32>().value_data().len(),
+            ArrowType::Utf8View => array.as_string_view().iter().flatten().map(str::len).sum(),
+            ArrowType::Binary => array.as_binary::<i32>().value_data().len(),
+            ArrowType::BinaryView => array.as_binary_view().iter().flatten().map(<[u8]>::len).sum(),
+            ArrowType::Null => 0,
+            ArrowType::Dictionary(..) => {
+                let texts = cast(array, &ArrowType::Utf8View)?;
+                texts.as_string_view().iter().flatten().map(str::len).sum()
+            }
+            // Lists, and numbers, whose texts are about as long.
+            _ => array.get_array_memory_size(),
+        })
     };
     match value {
         ColumnarValue::Array(array) => total(array),
@@ -100,6 +176,10 @@ impl ScalarUDFImpl for Bounded {
         self.inner.name()
     }
 
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
     fn signature(&self) -> &Signature {
         self.inner.signature()
     }
@@ -117,10 +197,7 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        if self.estimate(&args)? > MOST_BYTES {
-            let message = format!("{}() would make more than {MOST_BYTES} bytes", self.name());
-            return Err(DataFusionError::External(Box::new(SqlError::Memory(message))));
-        }
+        charge(&format!("{}()", self.name()), self.estimate(&args)?)?;
         self.inner.invoke_with_args(args)
     }
 }

@@ -24,7 +24,9 @@ fn kind(error: &DataFusionError) -> Option<SqlError> {
         DataFusionError::Collection(errors) => errors.iter().find_map(kind),
         DataFusionError::ArrowError(inner, _) => of_arrow(inner),
         DataFusionError::SchemaError(inner, _) => of_schema(inner),
-        DataFusionError::ResourcesExhausted(text) => Some(SqlError::Memory(first_line(text))),
+        DataFusionError::ResourcesExhausted(_) => {
+            Some(SqlError::Memory("its joins, groups and sorts are bounded by limits.statement_memory".to_owned()))
+        }
         DataFusionError::NotImplemented(text) => Some(SqlError::NotSupported(first_line(text))),
         _ => None,
     }

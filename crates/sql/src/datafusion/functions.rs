@@ -1,5 +1,5 @@
 //! Functions that stand in for operators where DataFusion's are not SQL's: arithmetic that notices overflow and division
-//! by zero, UUIDs as text, sums that do not wrap.
+//! by zero, UUIDs as text, sums that do not wrap, texts joined within bounds.
 
 use std::sync::Arc;
 
@@ -7,12 +7,13 @@ use arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryBuilder, StringViewB
 use arrow::compute::kernels::numeric;
 use arrow::datatypes::{DataType as ArrowType, Float64Type};
 use cachesql_types::{DataType, Value, ValueError};
-use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
+use super::bounded::{charge, text_bytes};
 use crate::error::SqlError;
 
 /// Arithmetic on numbers of one type that fails where its result does not fit.
@@ -199,4 +200,57 @@ fn uuids(array: &ArrayRef) -> Result<ArrayRef> {
         }
     }
     Ok(Arc::new(out.finish()))
+}
+
+/// `a || b` of two texts: NULL when either is.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Joined {
+    signature: Signature,
+}
+
+/// One text behind the other.
+pub(crate) fn joined(left: Expr, right: Expr) -> Expr {
+    let signature = Signature::new(TypeSignature::Any(2), Volatility::Immutable);
+    ScalarUDF::new_from_impl(Joined { signature }).call(vec![left, right])
+}
+
+impl ScalarUDFImpl for Joined {
+    fn name(&self) -> &str {
+        "||"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[ArrowType]) -> Result<ArrowType> {
+        Ok(ArrowType::Utf8View)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [left, right] = args.args.as_slice() else { return exec_err!("|| takes two operands") };
+        let constant = matches!((left, right), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+        let rows = if constant { 1 } else { args.number_rows };
+        charge("||", text_bytes(left, rows)?.saturating_add(text_bytes(right, rows)?))?;
+        let texts = |value: &ColumnarValue| arrow::compute::cast(&*value.to_array(rows)?, &ArrowType::Utf8View);
+        let (left, right) = (texts(left)?, texts(right)?);
+        let mut out = StringViewBuilder::with_capacity(rows);
+        let mut text = String::new();
+        for pair in left.as_string_view().iter().zip(right.as_string_view()) {
+            let (Some(left), Some(right)) = pair else {
+                out.append_null();
+                continue;
+            };
+            text.clear();
+            text.push_str(left);
+            text.push_str(right);
+            out.append_value(&text);
+        }
+        let joined: ArrayRef = Arc::new(out.finish());
+        if constant {
+            Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&joined, 0)?))
+        } else {
+            Ok(ColumnarValue::Array(joined))
+        }
+    }
 }

@@ -18,6 +18,7 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use sqlparser::ast::{self, Expr, LimitClause, Query, Statement, Visit, Visitor};
 
+use super::bounded::{batch_rows, begin_batch};
 use super::errors::of_datafusion;
 use super::names::{Folding, ItemName, SPELLING_METADATA, item_names};
 use super::provider::SnapshotTable;
@@ -89,8 +90,8 @@ impl PlannedQuery {
         limits: &EngineLimits,
     ) -> Result<RowStream, SqlError> {
         let deadline = Deadline::new(limits.timeout);
-        let state = session.execution(snapshot, limits.memory_bytes)?;
-        let plan = self.physical(&state, parameters).await?;
+        let mut state = session.execution(snapshot, limits.memory_bytes)?;
+        let plan = self.physical(&mut state, parameters).await?;
         let plan = watched(plan, &deadline).map_err(of_datafusion)?;
         let batches = datafusion::physical_plan::execute_stream(plan, state.task_ctx()).map_err(of_datafusion)?;
         Ok(RowStream::running(self.columns.clone(), batches, deadline, limits))
@@ -104,12 +105,17 @@ impl PlannedQuery {
         parameters: &[Value],
         limits: &EngineLimits,
     ) -> Result<String, SqlError> {
-        let state = session.execution(snapshot, limits.memory_bytes)?;
-        let plan = self.physical(&state, parameters).await?;
+        let mut state = session.execution(snapshot, limits.memory_bytes)?;
+        let plan = self.physical(&mut state, parameters).await?;
         Ok(displayable(plan.as_ref()).indent(false).to_string())
     }
 
-    async fn physical(&self, state: &SessionState, parameters: &[Value]) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
+    /// The plan that is run; `state` learns how many rows its batches may have.
+    async fn physical(
+        &self,
+        state: &mut SessionState,
+        parameters: &[Value],
+    ) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
         // Parameters of other parts of the statement are in the list too, in types of their own.
         let typed = |(position, value): (usize, &Value)| {
             let found = self.found.iter().find(|(p, _)| *p == position).map(|(_, data_type)| *data_type);
@@ -117,6 +123,7 @@ impl PlannedQuery {
         };
         let scalars = parameters.iter().enumerate().map(typed).collect::<Result<Vec<_>, _>>()?;
         let optimized = on_deep_stack(|| {
+            begin_batch();
             let plan = self.plan.clone();
             let plan = if scalars.is_empty() {
                 Ok(plan)
@@ -127,6 +134,10 @@ impl PlannedQuery {
             plan.and_then(|plan| state.optimize(&plan))
         });
         let optimized = optimized.map_err(of_datafusion)?;
+        let usual = state.config().batch_size();
+        let rows = batch_rows(&optimized, usual).map_err(of_datafusion)?;
+        *state.config_mut() = state.config().clone().with_batch_size(rows);
+        let state = &*state;
         state.query_planner().create_physical_plan(&optimized, state).await.map_err(of_datafusion)
     }
 }

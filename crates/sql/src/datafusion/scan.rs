@@ -20,6 +20,8 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 
+use super::bounded::begin_batch;
+
 /// How many streams a large table is read by.
 const PARTITIONS: usize = 2;
 
@@ -185,21 +187,32 @@ impl ExecutionPlan for TableScan {
         Ok(self)
     }
 
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let scan = self.clone();
         let step = self.partitions();
+        let most = context.session_config().batch_size().max(1);
         let mut pieces = (partition..self.pieces()).step_by(step);
         let mut left = self.limit.unwrap_or(usize::MAX);
+        let mut piece: Option<RecordBatch> = None;
         let batches = std::iter::from_fn(move || {
             if left == 0 {
                 return None;
             }
-            let batch = pieces.find_map(|at| scan.piece(at).transpose())?;
-            Some(batch.map(|batch: RecordBatch| {
-                let batch = if batch.num_rows() > left { batch.slice(0, left) } else { batch };
-                left -= batch.num_rows();
-                batch
-            }))
+            begin_batch();
+            let whole = match piece.take() {
+                Some(rest) => rest,
+                None => match pieces.find_map(|at| scan.piece(at).transpose())? {
+                    Ok(batch) => batch,
+                    Err(error) => return Some(Err(error)),
+                },
+            };
+            let rows = whole.num_rows().min(left).min(most);
+            left -= rows;
+            if rows == whole.num_rows() {
+                return Some(Ok(whole));
+            }
+            piece = Some(whole.slice(rows, whole.num_rows() - rows));
+            Some(Ok(whole.slice(0, rows)))
         });
         let batches: Box<dyn Iterator<Item = Result<RecordBatch, DataFusionError>> + Send> = Box::new(batches);
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), futures::stream::iter(batches))))

@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 use sqlparser::ast::{self, BinaryOperator};
 
 use super::doubles::{put_alternatives_right, put_union_right, recompute_schemas};
-use super::functions::{Arithmetic, text_to_uuid, uuid_to_text, widened};
+use super::functions::{Arithmetic, joined, text_to_uuid, uuid_to_text, widened};
 use super::scalar::{plan_field, scalar_of, sql_type};
 use crate::error::SqlError;
 
@@ -43,6 +43,11 @@ impl ExprPlanner for PostgresOperators {
             && let Some(planned) = checked(operation, &left, &right, schema)?
         {
             return Ok(PlannerResult::Planned(planned));
+        }
+        if op == BinaryOperator::StringConcat
+            && let (Some(left), Some(right)) = (joinable(&left, &right, schema), joinable(&right, &left, schema))
+        {
+            return Ok(PlannerResult::Planned(joined(left, right)));
         }
         Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
     }
@@ -210,6 +215,20 @@ fn checked(operation: Arithmetic, left: &Expr, right: &Expr, schema: &DFSchema) 
         return Ok(Some(operation.of(widened(left, &a), widened(right, &b))));
     }
     Ok(None)
+}
+
+/// A side of `||` as text, when one of the two is a text; `None` leaves it to DataFusion.
+fn joinable(side: &Expr, other: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let (Ok(own), Ok(others)) = (side.get_type(schema), other.get_type(schema)) else { return None };
+    if kind(&own) == Kind::Text {
+        return Some(side.clone());
+    }
+    let uuid = own == ArrowType::FixedSizeBinary(16);
+    if uuid {
+        return (kind(&others) == Kind::Text).then(|| uuid_to_text(side.clone()));
+    }
+    let plain = own.is_primitive() || matches!(own, ArrowType::Boolean | ArrowType::Null);
+    (plain && kind(&others) == Kind::Text).then(|| cast(side.clone(), ArrowType::Utf8View))
 }
 
 /// What operators' planning does not see: lists, ranges and casts.

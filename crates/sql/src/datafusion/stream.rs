@@ -4,7 +4,6 @@ use std::future::Future as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
@@ -30,9 +29,8 @@ enum Source {
         batches: SendableRecordBatchStream,
         alarm: Pin<Box<Sleep>>,
         deadline: Arc<Deadline>,
-        limit: Duration,
+        limits: EngineLimits,
         rows: u64,
-        most_rows: u64,
     },
     Ready(std::vec::IntoIter<RecordBatch>),
     Ended,
@@ -58,14 +56,7 @@ impl RowStream {
         limits: &EngineLimits,
     ) -> RowStream {
         let alarm = tokio::time::sleep_until(Instant::from_std(deadline.at()));
-        let source = Source::Running {
-            batches,
-            alarm: Box::pin(alarm),
-            deadline,
-            limit: limits.timeout,
-            rows: 0,
-            most_rows: limits.rows,
-        };
+        let source = Source::Running { batches, alarm: Box::pin(alarm), deadline, limits: *limits, rows: 0 };
         RowStream { columns, schema: None, source }
     }
 
@@ -119,18 +110,18 @@ impl Stream for RowStream {
         let next = match &mut this.source {
             Source::Ended => return Poll::Ready(None),
             Source::Ready(batches) => return Poll::Ready(batches.next().map(Ok)),
-            Source::Running { batches, alarm, limit, rows, most_rows, .. } => {
+            Source::Running { batches, alarm, limits, rows, .. } => {
                 // The clock itself too: a task that is never idle might not be told that its time is up.
                 if Instant::now() >= alarm.deadline() || alarm.as_mut().poll(context).is_ready() {
-                    let limit = *limit;
+                    let limit = limits.timeout;
                     return this.end_with(SqlError::Timeout { limit });
                 }
                 let next = std::task::ready!(batches.poll_next_unpin(context));
                 if let Some(Ok(batch)) = &next {
                     *rows += batch.num_rows() as u64;
-                    if *rows > *most_rows {
-                        let most = *most_rows;
-                        return this.end_with(SqlError::TooManyRows { most });
+                    if *rows > limits.rows {
+                        let error = limits.too_many_to_answer();
+                        return this.end_with(error);
                     }
                 }
                 next

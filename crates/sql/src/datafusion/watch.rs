@@ -1,8 +1,9 @@
-//! Statements that never end are stopped from inside: joins and recursion look at the clock.
+//! Statements that never end are stopped from inside: operators look at the clock.
 //!
 //! DataFusion's operators loop for as long as their inputs have rows and nothing passes their filter, and a task that does
-//! not come back to its scheduler can neither be cancelled nor told the time. So what multiplies rows is watched: between
-//! batches, and within a nested-loop join's filter, which is tried on one batch at a time.
+//! not come back to its scheduler can neither be cancelled nor told the time. So every operator that may hand on more, or
+//! later, than it takes is watched: between batches, and within a nested-loop join's filter, which is tried on one batch at a
+//! time. What functions make of rows is counted from one batch to the next, too: see `bounded`.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -21,13 +22,16 @@ use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskCo
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
-use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder};
-use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
+use datafusion::physical_plan::joins::{NestedLoopJoinExec, NestedLoopJoinExecBuilder};
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{Stream, StreamExt};
 
+use super::bounded::begin_batch;
+use super::scan::TableScan;
 use crate::error::SqlError;
 
 /// Batches after which a watched operator lets other tasks run.
@@ -64,26 +68,20 @@ impl Deadline {
     }
 }
 
-/// The plan with its joins and recursions watched.
+/// The plan with its operators watched.
 pub(crate) fn watched(plan: Arc<dyn ExecutionPlan>, deadline: &Arc<Deadline>) -> Result<Arc<dyn ExecutionPlan>> {
-    let watch =
-        |node: Arc<dyn ExecutionPlan>| {
-            let node = match node.downcast_ref::<NestedLoopJoinExec>() {
-                Some(join) => with_watched_filter(join, deadline)?.unwrap_or(node),
-                None => node,
-            };
-            let multiplies = node.is::<NestedLoopJoinExec>()
-                || node.is::<CrossJoinExec>()
-                || node.is::<HashJoinExec>()
-                || node.is::<RecursiveQueryExec>();
-            if multiplies {
-                Ok(Transformed::yes(
-                    Arc::new(Watched { input: node, deadline: deadline.clone() }) as Arc<dyn ExecutionPlan>
-                ))
-            } else {
-                Ok(Transformed::no(node))
-            }
+    let watch = |node: Arc<dyn ExecutionPlan>| {
+        // These answer each batch with one, and at once.
+        if node.is::<ProjectionExec>() || node.is::<FilterExec>() || node.is::<TableScan>() {
+            return Ok(Transformed::no(node));
+        }
+        let node = match node.downcast_ref::<NestedLoopJoinExec>() {
+            Some(join) => with_watched_filter(join, deadline)?.unwrap_or(node),
+            None => node,
         };
+        let watched: Arc<dyn ExecutionPlan> = Arc::new(Watched { input: node, deadline: deadline.clone() });
+        Ok(Transformed::yes(watched))
+    };
     plan.transform_up(watch).map(|done| done.data)
 }
 
@@ -177,7 +175,9 @@ impl Stream for WatchedStream {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
+        begin_batch();
         let next = ready!(this.input.poll_next_unpin(context));
+        begin_batch();
         this.batches += 1;
         Poll::Ready(next)
     }

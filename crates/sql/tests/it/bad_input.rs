@@ -42,6 +42,10 @@ async fn what_is_broken_has_its_own_code() {
         ("SELECT length(repeat('x', 1000000000))", "53200"),
         ("SELECT length(lpad(AAC002, 1000000000)) FROM KCA2", "53200"),
         ("SELECT length(replace(repeat('x', 100000), 'x', repeat('y', 100000)))", "53200"),
+        ("SELECT length(regexp_replace(repeat('x', 100000), 'x', repeat('y', 100000), 'g'))", "53200"),
+        ("SELECT length(repeat('x', 60000000) || repeat('y', 60000000))", "53200"),
+        ("SELECT length(concat(repeat('x', 60000000), repeat('y', 60000000)))", "53200"),
+        ("SELECT length(upper(repeat('x', 60000000)))", "53200"),
         ("SELECT * FROM KCA2 TABLESAMPLE SYSTEM (10)", "0A000"),
         ("SELECT * FROM KCA2 FOR UPDATE", "0A000"),
         ("SELECT version()", "42883"),
@@ -238,4 +242,70 @@ async fn planning_never_panics_whatever_the_text() {
         Ok(())
     });
     outcome.expect("no text panics");
+}
+
+#[tokio::test]
+async fn what_a_statement_becomes_is_limited_too() {
+    let node = insurance().await;
+    let items = |n: usize| vec!["1"; n].join(", ");
+    // Each WITH query is twice the one before it.
+    let doubled = |n: usize| {
+        let double = |i: usize| format!(", c{i} AS (SELECT * FROM c{0} UNION ALL SELECT * FROM C{0})", i - 1);
+        format!("WITH c0 AS (SELECT 1){} SELECT count(*) FROM c{n}", (1..=n).map(double).collect::<String>())
+    };
+    // The same, each inside the next, under one name.
+    let nested = |n: usize| {
+        let wrap = |inner: String, _| format!("WITH x AS ({inner}) SELECT a.AAC001 FROM x a JOIN x b ON true");
+        (0..n).fold("SELECT AAC001 FROM KCA2".to_owned(), wrap)
+    };
+    let cube = |n: usize| {
+        let columns = (0..n).map(|i| format!("AAC001 + {i}")).collect::<Vec<_>>().join(", ");
+        format!("SELECT count(*) FROM KCA2 GROUP BY CUBE ({columns})")
+    };
+    let rollups = "SELECT count(*) FROM KCA2 GROUP BY ".to_owned() + &["ROLLUP (AAC001, AGE, AAC002)"; 7].join(", ");
+    let refused = [
+        (format!("SELECT {}", items(1_665)), "54011"),
+        (format!("SELECT * FROM (SELECT {}) x", items(20_000)), "54011"),
+        (doubled(40), "54001"),
+        (nested(40), "54001"),
+        (cube(25), "54001"),
+        (rollups, "54001"),
+    ];
+    for (sql, sqlstate) in refused {
+        let error = node.engine.prepare(&node.snapshot, &sql, &[]).expect_err("too large");
+        assert_eq!(error.sqlstate(), sqlstate, "{error}");
+    }
+    let columns: Vec<String> = (0..1_664).map(|i| format!("{i} AS c{i}")).collect();
+    assert_eq!(node.rows(&format!("SELECT {}", columns.join(", "))).await.len(), 1);
+    assert_eq!(node.rows(&doubled(6)).await, ["64"]);
+    // No group for each of no columns, one column, the other, and both.
+    let grouped = node.rows("SELECT count(*) FROM (SELECT 1 AS a, 2 AS b) x GROUP BY CUBE (a, b)").await;
+    assert_eq!(grouped, ["1", "1", "1", "1"]);
+    let numbers = (0..50_000).map(|i| i.to_string()).collect::<Vec<_>>().join(", ");
+    let all = node.rows("SELECT count(*) FROM KCA2").await;
+    assert_eq!(node.rows(&format!("SELECT count(*) FROM KCA2 WHERE AAC001 NOT IN ({numbers}) OR true")).await, all);
+}
+
+#[tokio::test]
+async fn what_functions_make_is_counted_together() {
+    let node = insurance().await;
+    let sum = |n: usize| {
+        let texts: Vec<String> = (0..n).map(|i| format!("length(repeat(AAC002 || '{i}', 1000000 / 2))")).collect();
+        format!("SELECT {} FROM (SELECT * FROM KCA2 ORDER BY AAC001 LIMIT 1) one", texts.join(", "))
+    };
+    assert_eq!(node.rows(&sum(1)).await.len(), 1);
+    assert_eq!(node.failure(&sum(900)).await, "53200");
+}
+
+#[tokio::test]
+async fn a_long_constant_is_not_repeated_for_all_rows_at_once() {
+    let mut node = Node::new();
+    node.run(&["CREATE TABLE t (a INTEGER PRIMARY KEY)"]).await;
+    let rows: Vec<String> = (0..3_000).map(|i| format!("({i})")).collect();
+    node.run(&[&format!("INSERT INTO t VALUES {}", rows.join(", "))]).await;
+    // 3,000 times 1 MB, were they all there together: more than one array can hold.
+    let lengths =
+        "SELECT count(*), sum(octet_length(x)) FROM (SELECT CASE WHEN a >= 0 THEN $1 ELSE 'no' END AS x FROM t) y";
+    let text = cachesql_types::Value::text("x".repeat(1_000_000));
+    assert_eq!(node.ask(lengths, &[text]).await.expect("in time and memory"), ["3000|3000000000"]);
 }
