@@ -137,7 +137,7 @@ pub enum SqlError {
     #[error("a subquery that is used as a value answered more than one row")]
     Cardinality,
     /// It took too long.
-    #[error("the statement was stopped after {} ms", .limit.as_millis())]
+    #[error("the statement was stopped after {} ms (limits.statement_timeout)", .limit.as_millis())]
     Timeout {
         /// The limit.
         limit: Duration,
@@ -146,10 +146,12 @@ pub enum SqlError {
     #[error("the statement wants more memory than it may have: {0}")]
     Memory(String),
     /// It answers or writes too many rows.
-    #[error("the statement has more rows than the {most} that it may have")]
+    #[error("the statement has more rows than the {most} that it may have ({word})")]
     TooManyRows {
         /// The limit.
         most: u64,
+        /// What a configuration sets it by.
+        word: &'static str,
     },
     /// The table changed its shape under a prepared statement, and its answer would have other columns.
     #[error("the table was redefined, and the prepared statement would answer other columns; prepare it again")]

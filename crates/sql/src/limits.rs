@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use cachesql_types::limits;
 
+use crate::error::SqlError;
+
 /// Bounds of one statement; beyond them it fails with an error of its own kind, and never answers a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineLimits {
@@ -15,6 +17,19 @@ pub struct EngineLimits {
     pub rows: u64,
     /// Rows that it may write.
     pub write_rows: usize,
+}
+
+impl EngineLimits {
+    /// More rows than one statement may answer.
+    pub(crate) fn too_many_to_answer(&self) -> SqlError {
+        SqlError::TooManyRows { most: self.rows, word: "limits.statement_rows" }
+    }
+
+    /// More rows than one statement may write.
+    pub(crate) fn too_many_to_write(&self) -> SqlError {
+        let most = u64::try_from(self.write_rows).unwrap_or(u64::MAX);
+        SqlError::TooManyRows { most, word: "limits.statement_write_rows" }
+    }
 }
 
 impl Default for EngineLimits {

@@ -26,7 +26,7 @@ const ROWS_PER_CLOCK: u32 = 1_024;
 /// What a statement has used of its limits.
 pub(crate) struct Budget {
     limits: EngineLimits,
-    most_rows: u64,
+    writes: bool,
     may_hand_over: bool,
     started: Option<Instant>,
     until_clock: u32,
@@ -35,12 +35,12 @@ pub(crate) struct Budget {
 impl Budget {
     /// A read's. `may_hand_over` says whether DataFusion stands behind it.
     pub(crate) fn read(limits: &EngineLimits, may_hand_over: bool) -> Budget {
-        Budget { limits: *limits, most_rows: limits.rows, may_hand_over, started: None, until_clock: ROWS_PER_CLOCK }
+        Budget { limits: *limits, writes: false, may_hand_over, started: None, until_clock: ROWS_PER_CLOCK }
     }
 
     /// A write's.
     pub(crate) fn write(limits: &EngineLimits) -> Budget {
-        Budget { most_rows: u64::try_from(limits.write_rows).unwrap_or(u64::MAX), ..Budget::read(limits, false) }
+        Budget { writes: true, ..Budget::read(limits, false) }
     }
 
     /// One more row was tried. The clock is read now and then only: a point read never reads it.
@@ -60,11 +60,14 @@ impl Budget {
     /// So many ids are held.
     #[inline]
     pub(crate) fn holds(&self, ids: usize) -> Result<(), SqlError> {
-        if ids as u64 > self.most_rows {
-            return Err(SqlError::TooManyRows { most: self.most_rows });
+        if self.writes && ids > self.limits.write_rows {
+            return Err(self.limits.too_many_to_write());
+        }
+        if !self.writes && ids as u64 > self.limits.rows {
+            return Err(self.limits.too_many_to_answer());
         }
         if ids.saturating_mul(size_of::<RowId>()) > self.limits.memory_bytes {
-            return Err(SqlError::Memory(format!("{ids} rows of its answer")));
+            return Err(SqlError::Memory(format!("{ids} rows of its answer (limits.statement_memory)")));
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ impl Eq for KeyValues {}
 #[derive(Debug)]
 pub(crate) struct Changes {
     schema: std::sync::Arc<TableSchema>,
-    most: usize,
+    limits: EngineLimits,
     deleted: Vec<RowKey>,
     replaced: Vec<Vec<Value>>,
     inserted: Vec<Vec<Value>>,
@@ -48,7 +48,7 @@ impl Changes {
     pub(crate) fn new(table: &Table, limits: &EngineLimits) -> Changes {
         Changes {
             schema: table.schema().clone(),
-            most: limits.write_rows,
+            limits: *limits,
             deleted: Vec::new(),
             replaced: Vec::new(),
             inserted: Vec::new(),
@@ -58,8 +58,8 @@ impl Changes {
 
     fn one_more(&mut self) -> Result<(), SqlError> {
         self.affected += 1;
-        if self.affected > self.most {
-            return Err(SqlError::TooManyRows { most: u64::try_from(self.most).unwrap_or(u64::MAX) });
+        if self.affected > self.limits.write_rows {
+            return Err(self.limits.too_many_to_write());
         }
         Ok(())
     }
