@@ -65,6 +65,21 @@ proptest! {
     }
 
     #[test]
+    fn numbers_are_found_however_they_are_spread(
+        mut keys in prop::collection::vec((0_u32..64, 0_u64..4).prop_map(|(shift, low)| (1 << shift) | low), 0..200),
+        steady in 0_u64..3, others in prop::collection::vec(any::<u64>(), 0..4),
+    ) {
+        // Even spreads, powers of two, and the ends of what there is.
+        keys.extend((0..steady * 100).map(|n| n * 7));
+        keys.extend(others.iter().copied());
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys.iter().flat_map(|k| [k.saturating_sub(1), *k, k.saturating_add(1)]).chain([0, u64::MAX]) {
+            prop_assert_eq!(search_numbers(&keys, key), keys.binary_search(&key), "{} among {:?}", key, &keys);
+        }
+    }
+
+    #[test]
     fn several_columns_order_one_after_the_other(
         a in (or_null(texts()), or_null(bytea()), or_null(doubles()), or_null(decimals())),
         b in (or_null(texts()), or_null(bytea()), or_null(doubles()), or_null(decimals())),

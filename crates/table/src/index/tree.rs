@@ -7,13 +7,18 @@
 use std::sync::Arc;
 
 /// What the tree is ordered by.
-pub(crate) trait Key: Clone {
+pub(crate) trait Key: Clone + Sized {
     /// The borrowed form that look-ups use, so that they need not allocate.
     type Lookup: ?Sized + Ord;
     /// The key, borrowed.
     fn lookup(&self) -> &Self::Lookup;
     /// Bytes beyond the key's own size.
     fn heap_bytes(&self) -> usize;
+
+    /// Where among ascending keys one is, or would be.
+    fn search(keys: &[Self], key: &Self::Lookup) -> Result<usize, usize> {
+        keys.binary_search_by(|k| k.lookup().cmp(key))
+    }
 }
 
 /// What a key leads to.
@@ -99,7 +104,7 @@ fn reserve_one<T>(items: &mut Vec<T>, most: usize) {
 
 impl<K: Key, V: Entry> Leaf<K, V> {
     fn position(&self, key: &K::Lookup) -> Result<usize, usize> {
-        self.keys.binary_search_by(|k| k.lookup().cmp(key))
+        K::search(&self.keys, key)
     }
 
     fn insert(
@@ -150,7 +155,10 @@ impl<K: Key, V: Entry> Leaf<K, V> {
 impl<K: Key, V: Entry> Inner<K, V> {
     /// The child under which the key belongs.
     fn child_of(&self, key: &K::Lookup) -> usize {
-        self.separators.partition_point(|s| s.lookup() <= key)
+        match K::search(&self.separators, key) {
+            Ok(at) => at + 1,
+            Err(at) => at,
+        }
     }
 
     fn insert(
