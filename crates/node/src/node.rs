@@ -144,7 +144,7 @@ impl Node {
         match self.core.engine.select(snapshot, select, params) {
             Ok(rows) => {
                 self.core.counters.reads_direct.inc();
-                rows.touch(self.core.clock.now_ms());
+                rows.touch(|| self.core.clock.now_ms());
                 Ok(rows)
             }
             Err(error) => self.core.counted(Err(sql_error(error))),
@@ -195,14 +195,14 @@ impl Node {
         match &rows {
             Rows::Direct(direct) => {
                 self.core.counters.reads_direct.inc();
-                direct.touch(self.core.clock.now_ms());
+                direct.touch(|| self.core.clock.now_ms());
             }
             Rows::Stream(_) => {
                 self.core.counters.reads_datafusion.inc();
             }
         }
         Ok(SqlAnswer {
-            columns: rows.columns().to_vec(),
+            columns: rows.shared_columns(),
             rows: Some(rows),
             affected: None,
             token: self.core.token(snapshot.index()),

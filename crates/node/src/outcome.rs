@@ -31,7 +31,7 @@ impl Outcome {
     /// A read inside a batch of writes: its rows are read to the end before the batch is proposed, since a read that
     /// fails must fail the batch. More than `most_bytes` of them is an error.
     pub(crate) async fn read(rows: Rows, most_bytes: usize) -> Result<Outcome, SqlError> {
-        let columns: Arc<[ColumnInfo]> = rows.columns().into();
+        let columns = rows.shared_columns();
         let batches = match rows {
             Rows::Direct(direct) => vec![direct.to_batch()?],
             Rows::Stream(stream) => collect(stream, most_bytes).await?,
@@ -40,8 +40,8 @@ impl Outcome {
     }
 
     /// The columns of the rows; empty when there are none.
-    pub(crate) fn columns(&self) -> Vec<ColumnInfo> {
-        self.rows.as_ref().map(|rows| rows.columns.to_vec()).unwrap_or_default()
+    pub(crate) fn columns(&self) -> Arc<[ColumnInfo]> {
+        self.rows.as_ref().map(|rows| rows.columns.clone()).unwrap_or_default()
     }
 
     /// The rows to answer.

@@ -84,7 +84,7 @@ fn parse_bound(text: &str) -> Option<Duration> {
 #[derive(Debug)]
 pub struct SqlAnswer {
     /// The columns of its rows; empty when it has none.
-    pub columns: Vec<ColumnInfo>,
+    pub columns: Arc<[ColumnInfo]>,
     /// Its rows; `None` for a statement that has no rows to answer.
     pub rows: Option<Rows>,
     /// Rows that it wrote; `None` for a read.

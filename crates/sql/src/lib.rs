@@ -2,7 +2,8 @@
 //!
 //! The life of a read:
 //! 1. [`Engine::prepare`] looks the text up among the statements that it keeps. What is not there is read by
-//!    `parse::parse`, after `complexity::check_complexity` has told from its tokens that nothing will recurse too deep.
+//!    `parse::parse`, after `complexity::check_complexity` has told from its tokens that nothing will recurse too deep;
+//!    `expansion::check_expansion` tells from the tree that planning it will not take long.
 //! 2. `bind::bind_query` turns the tree into a [`Select`], or a join of a few tables, when its shape is one of the direct
 //!    path's, and finds the types of its parameters; `direct::CompiledSelect` lists the indexes that could serve it. Any other
 //!    shape is planned by `datafusion::PlannedQuery`. Either way the answer's columns are known now ([`Prepared`]).
@@ -33,10 +34,13 @@ mod datafusion;
 mod direct;
 mod engine;
 mod error;
+mod expansion;
 mod limits;
 mod parse;
 mod plan;
 mod write;
+
+use std::sync::Arc;
 
 pub use answer::{ColumnInfo, StatementKind};
 pub use datafusion::RowStream;
@@ -62,6 +66,14 @@ impl Rows {
         match self {
             Rows::Direct(rows) => rows.columns(),
             Rows::Stream(rows) => rows.columns(),
+        }
+    }
+
+    /// The columns, shared.
+    pub fn shared_columns(&self) -> Arc<[ColumnInfo]> {
+        match self {
+            Rows::Direct(rows) => rows.shared_columns(),
+            Rows::Stream(rows) => rows.shared_columns(),
         }
     }
 }

@@ -8,6 +8,11 @@ use crate::row::{RowId, RowKey};
 use crate::table::Table;
 
 impl Table {
+    /// Whether `touch` notes anything.
+    pub fn notes_reads(&self) -> bool {
+        self.rows.keeps_access()
+    }
+
     /// Notes that a row was read at a time of the caller's clock, in milliseconds. Only kept when the table has a ttl or
     /// a limit of rows; all snapshots of the table share it.
     pub fn touch(&self, id: RowId, now_ms: u64) {

@@ -1,6 +1,7 @@
 //! Bodies: what a request brings, read within limits; what an answer sends, whole or as rows that are made when the
 //! connection has room for them.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io::Write as _;
@@ -106,15 +107,15 @@ impl AnswerBody {
 /// One answer's rows, with the text before and after them.
 pub(crate) struct Part {
     /// Sent before the rows.
-    pub(crate) head: Vec<u8>,
+    pub(crate) head: Cow<'static, [u8]>,
     /// The rows.
     pub(crate) rows: PartRows,
     /// What turns them into bytes.
     pub(crate) encoder: Encoder,
     /// Sent after the rows.
-    pub(crate) tail: Vec<u8>,
+    pub(crate) tail: Cow<'static, [u8]>,
     /// Sent before the rows instead of `head` when there turn out to be none.
-    pub(crate) head_if_empty: Option<Vec<u8>>,
+    pub(crate) head_if_empty: Option<Cow<'static, [u8]>>,
 }
 
 /// Where the rows of an answer come from.
@@ -150,8 +151,26 @@ impl PartRows {
 impl Part {
     /// Rows with nothing around them.
     pub(crate) fn new(rows: impl Into<PartRows>, encoder: Encoder) -> Part {
-        Part { head: Vec::new(), rows: rows.into(), encoder, tail: Vec::new(), head_if_empty: None }
+        Part { head: Cow::default(), rows: rows.into(), encoder, tail: Cow::default(), head_if_empty: None }
     }
+}
+
+/// Encodes an answer of one part: see [`encode`]. Rows that are there, and few, are encoded on the spot.
+pub(crate) async fn encode_one(mut part: Part, capacity: usize) -> Result<AnswerBody, Failure> {
+    let PartRows::Direct(rows) = &part.rows else { return encode(vec![part], capacity).await };
+    let mut out = Vec::with_capacity(capacity);
+    let head = part.head_if_empty.as_ref().filter(|_| rows.is_empty()).unwrap_or(&part.head);
+    out.extend_from_slice(head);
+    part.encoder.begin(&mut out);
+    let next = part.encoder.direct(&mut out, rows, 0, limits::HTTP_WHOLE_BYTES)?;
+    if next >= rows.len() {
+        part.encoder.end(&mut out)?;
+        out.extend_from_slice(&part.tail);
+        return Ok(AnswerBody::Whole(Bytes::from(out)));
+    }
+    let at = Position::Row(next);
+    let parts = VecDeque::from([part]);
+    Ok(AnswerBody::Rows(Box::new(RowsBody { parts, at, first: out, finished: false, gzip: None, running: None })))
 }
 
 /// Encodes parts one after the other: up to a limit at once, so that small answers have a length and early errors a
@@ -244,8 +263,8 @@ impl RowsBody {
                 let (at, any) = ready!(poll_first(cx, &mut part.rows))?;
                 self.at = at;
                 match part.head_if_empty.take().filter(|_| !any) {
-                    Some(mut head) => out.append(&mut head),
-                    None => out.append(&mut part.head),
+                    Some(head) => out.extend_from_slice(&head),
+                    None => out.extend_from_slice(&part.head),
                 }
                 part.encoder.begin(out);
             }
@@ -255,7 +274,7 @@ impl RowsBody {
             };
             if done? {
                 part.encoder.end(out)?;
-                out.append(&mut part.tail);
+                out.extend_from_slice(&part.tail);
                 self.parts.pop_front();
                 self.at = Position::Start;
             }

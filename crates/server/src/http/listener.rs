@@ -198,8 +198,12 @@ async fn drive(stream: TcpStream, door: &Arc<Door>, activity: &Arc<Activity>) {
     let service = service_fn(|request| door.handle(request, activity));
     let socket = WatchedSocket::new(stream, activity.clone());
     // Not pipeline_flush: it keeps back the answer to a head that cannot be read.
-    let connection =
-        http1::Builder::new().half_close(true).max_buf_size(limits::HTTP_HEAD_BYTES).serve_connection(socket, service);
+    // Head and body in one write: gathering them in the kernel costs more than copying a small body.
+    let connection = http1::Builder::new()
+        .half_close(true)
+        .writev(false)
+        .max_buf_size(limits::HTTP_HEAD_BYTES)
+        .serve_connection(socket, service);
     let mut connection = pin!(connection);
     let mut told = false;
     let served = poll_fn(|cx| {

@@ -1,5 +1,7 @@
 //! `POST /v1/sql` and `GET /v1/explain`.
 
+use std::sync::Arc;
+
 use cachesql_node::{ColumnInfo, Consistency, ExplanationPath, RequestOptions, RowStream, Rows, SqlAnswer};
 use hyper::header::{AGE, HeaderValue};
 use hyper::{HeaderMap, Response, StatusCode};
@@ -51,7 +53,7 @@ async fn run_one(
             Part::new(rows, encoder_of(rows_type, &columns, style)?)
         }
     };
-    let encoded = body::encode(vec![part], 1024).await?;
+    let encoded = body::encode_one(part, 1024).await?;
     let mut response = answer(StatusCode::OK, rows_type.header(), encoded);
     facts.set_headers(response.headers_mut());
     Ok(response)
@@ -79,11 +81,11 @@ async fn run_batch(
     let mut parts: Vec<Part> = Vec::with_capacity(answered.answers.len());
     for mut one in answered.answers {
         let mut part = json_part(call, &mut one, style);
-        part.head.insert(0, if parts.is_empty() { b'[' } else { b',' });
+        part.head.to_mut().insert(0, if parts.is_empty() { b'[' } else { b',' });
         parts.push(part);
     }
     if let Some(last) = parts.last_mut() {
-        last.tail.push(b']');
+        last.tail.to_mut().push(b']');
     }
     let encoded = body::encode(parts, 1024).await?;
     let mut response = answer(StatusCode::OK, rows_type.header(), encoded);
@@ -126,12 +128,12 @@ impl Facts {
 }
 
 /// Takes the rows out of an answer; one without rows has none.
-fn take_rows(call: &Call<'_>, answered: &mut SqlAnswer) -> (Vec<ColumnInfo>, PartRows) {
+fn take_rows(call: &Call<'_>, answered: &mut SqlAnswer) -> (Arc<[ColumnInfo]>, PartRows) {
     let columns = std::mem::take(&mut answered.columns);
     let rows = match answered.rows.take() {
         Some(Rows::Direct(rows)) => PartRows::Direct(rows),
         Some(Rows::Stream(rows)) => PartRows::Carried(call.door.statements().carry(rows)),
-        None => PartRows::Stream(RowStream::of_batches(columns.clone().into(), Vec::new())),
+        None => PartRows::Stream(RowStream::of_batches(columns.clone(), Vec::new())),
     };
     (columns, rows)
 }
@@ -155,10 +157,10 @@ fn json_part(call: &Call<'_>, answered: &mut SqlAnswer, style: JsonStyle) -> Par
     }
     head.extend_from_slice(b"],\"rows\":");
     let encoder = Encoder::rows(&columns, Layout::Arrays, style);
-    Part { head, rows, encoder, tail, head_if_empty: None }
+    Part { head: head.into(), rows, encoder, tail: tail.into(), head_if_empty: None }
 }
 
-fn encoder_of(rows_type: RowsType, columns: &[ColumnInfo], style: JsonStyle) -> Result<Encoder, Failure> {
+fn encoder_of(rows_type: RowsType, columns: &Arc<[ColumnInfo]>, style: JsonStyle) -> Result<Encoder, Failure> {
     Ok(match rows_type {
         RowsType::Json => Encoder::rows(columns, Layout::Objects, style),
         RowsType::Lines => Encoder::rows(columns, Layout::Lines, style),

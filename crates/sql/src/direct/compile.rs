@@ -67,9 +67,9 @@ impl CompiledSelect {
 }
 
 /// Names and types of the answer's columns, and where in the table they are.
-type Answer = (Arc<[ColumnInfo]>, Arc<[usize]>);
+pub(crate) type Answer = (Arc<[ColumnInfo]>, Arc<[usize]>);
 
-fn answer(select: &Select, schema: &TableSchema) -> Result<Answer, SqlError> {
+pub(crate) fn answer(select: &Select, schema: &TableSchema) -> Result<Answer, SqlError> {
     if select.count {
         return Ok((Arc::from([count_column()]), Arc::from([])));
     }

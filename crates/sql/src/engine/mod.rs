@@ -21,7 +21,7 @@ use prepared::{Body, DirectPlan};
 use crate::Rows;
 use crate::bind::coerce_parameters;
 use crate::datafusion::{PlannedQuery, Session};
-use crate::direct::{Budget, CompiledSelect, DirectRows, Outcome, run_join, run_select};
+use crate::direct::{Budget, CompiledSelect, DirectRows, Outcome, WholeRows, find_point, run_join, run_select};
 use crate::error::SqlError;
 use crate::limits::EngineLimits;
 use crate::parse::on_deep_stack;
@@ -33,6 +33,7 @@ pub struct Engine {
     limits: EngineLimits,
     session: Session,
     cache: StatementCache,
+    whole_rows: WholeRows,
 }
 
 impl std::fmt::Debug for Engine {
@@ -44,7 +45,7 @@ impl std::fmt::Debug for Engine {
 impl Engine {
     /// An engine whose statements keep within these limits.
     pub fn new(limits: EngineLimits) -> Engine {
-        Engine { limits, session: Session::new(), cache: StatementCache::default() }
+        Engine { limits, session: Session::new(), cache: StatementCache::default(), whole_rows: WholeRows::default() }
     }
 
     /// What a statement may take.
@@ -164,6 +165,10 @@ impl Engine {
     ) -> Result<DirectRows, SqlError> {
         let unknown = || SqlError::UnknownTable { table: select.table.clone() };
         let table = snapshot.table(&select.table).ok_or_else(unknown)?;
+        if let Some(ids) = find_point(table, select, parameters)? {
+            let (columns, projection) = self.whole_rows.answer(select, table.schema())?;
+            return Ok(DirectRows::of_table(table.clone(), ids, columns, projection));
+        }
         let plan = CompiledSelect::new(table, select)?;
         let mut budget = Budget::read(&self.limits, false);
         match run_select(&plan, table, parameters, &mut budget)? {

@@ -241,6 +241,10 @@ impl RowStore {
         if number == self.tail.slot { self.seal_tail() } else { Some(()) }
     }
 
+    pub(crate) fn keeps_access(&self) -> bool {
+        self.with_access
+    }
+
     pub(crate) fn keep_access(&mut self, keep: bool) {
         if self.with_access == keep {
             return;

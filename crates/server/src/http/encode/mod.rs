@@ -11,6 +11,8 @@ pub(crate) use csv::write_field as write_csv_field;
 pub(crate) use json::JsonStyle;
 pub(crate) use rows::{Layout, RowEncoder};
 
+use std::sync::Arc;
+
 use arrow_array::RecordBatch;
 use cachesql_node::{ColumnInfo, DirectRows};
 use cachesql_types::limits;
@@ -27,7 +29,7 @@ pub(crate) enum Encoder {
 
 impl Encoder {
     /// Text in a layout.
-    pub(crate) fn rows(columns: &[ColumnInfo], layout: Layout, style: JsonStyle) -> Encoder {
+    pub(crate) fn rows(columns: &Arc<[ColumnInfo]>, layout: Layout, style: JsonStyle) -> Encoder {
         Encoder::Rows(RowEncoder::new(columns, layout, style))
     }
 

@@ -1,11 +1,20 @@
 //! Rows as text, one after the other: JSON objects or arrays, NDJSON, CSV.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
 use arrow_array::RecordBatch;
 use cachesql_node::{Cell, ColumnInfo, DirectRows};
 use cachesql_types::DataType;
+use smallvec::SmallVec;
 
 use super::csv;
 use super::json::{self, JsonStyle};
+
+/// Columns of a row that is encoded without an allocation of its own.
+const INLINE_CELLS: usize = 24;
+/// Shapes that each thread keeps.
+const KEPT_SHAPES: usize = 16;
 
 /// How rows stand beside each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,24 +31,36 @@ pub(crate) enum Layout {
     Csv,
 }
 
-/// Writes rows in a layout.
-pub(crate) struct RowEncoder {
+/// What is the same for all rows of these columns in a layout.
+struct Shape {
+    columns: Arc<[ColumnInfo]>,
     layout: Layout,
-    style: JsonStyle,
-    types: Vec<DataType>,
+    /// What stands before the first row.
+    header: Vec<u8>,
     /// What stands before each column's cell: its name in JSON, the commas. All in one buffer, `prefix_ends` apart.
     prefixes: Vec<u8>,
     prefix_ends: Vec<usize>,
-    /// Columns sent as text; empty when none is.
-    as_text: Vec<bool>,
-    scratch: Vec<u8>,
-    first: bool,
 }
 
-impl RowEncoder {
-    /// An encoder for rows of these columns.
-    pub(crate) fn new(columns: &[ColumnInfo], layout: Layout, style: JsonStyle) -> RowEncoder {
-        let style = JsonStyle { one_line: style.one_line || layout == Layout::Lines, ..style };
+thread_local! {
+    /// Shapes that this thread made last, each at a place that follows from the address of its columns: whole rows of a table
+    /// have the same columns each time.
+    static SHAPES: RefCell<[Option<Arc<Shape>>; KEPT_SHAPES]> = const { RefCell::new([const { None }; KEPT_SHAPES]) };
+}
+
+impl Shape {
+    fn of(columns: &Arc<[ColumnInfo]>, layout: Layout) -> Arc<Shape> {
+        let place = (columns.as_ptr().addr() / 64 + layout as usize) % KEPT_SHAPES;
+        SHAPES.with_borrow_mut(|shapes| {
+            let Some(kept) = shapes.get_mut(place) else { return Arc::new(Shape::new(columns.clone(), layout)) };
+            match kept {
+                Some(shape) if shape.layout == layout && Arc::ptr_eq(&shape.columns, columns) => shape.clone(),
+                _ => kept.insert(Arc::new(Shape::new(columns.clone(), layout))).clone(),
+            }
+        })
+    }
+
+    fn new(columns: Arc<[ColumnInfo]>, layout: Layout) -> Shape {
         let mut prefixes = Vec::with_capacity(columns.iter().map(|c| c.name.len() + 5).sum());
         let mut prefix_ends = Vec::with_capacity(columns.len());
         for (at, column) in columns.iter().enumerate() {
@@ -55,37 +76,45 @@ impl RowEncoder {
             }
             prefix_ends.push(prefixes.len());
         }
-        let types = columns.iter().map(|c| c.data_type).collect();
-        let mut encoder = RowEncoder {
-            layout,
-            style,
-            types,
-            prefixes,
-            prefix_ends,
-            as_text: Vec::new(),
-            scratch: Vec::new(),
-            first: true,
+        let header = match layout {
+            Layout::Objects | Layout::Arrays => b"[".to_vec(),
+            Layout::Csv => csv_header(&columns),
+            Layout::SingleObject | Layout::Lines => Vec::new(),
         };
-        if layout == Layout::Csv {
-            encoder.take_csv_header(columns);
-        }
-        encoder
+        Shape { columns, layout, header, prefixes, prefix_ends }
     }
+}
 
-    /// The line of names is what stands before the first row.
-    fn take_csv_header(&mut self, columns: &[ColumnInfo]) {
-        let mut header = Vec::new();
-        for (at, column) in columns.iter().enumerate() {
-            if at > 0 {
-                header.push(b',');
-            }
-            csv::write_field(&mut header, &column.name);
+fn csv_header(columns: &[ColumnInfo]) -> Vec<u8> {
+    let mut header = Vec::new();
+    for (at, column) in columns.iter().enumerate() {
+        if at > 0 {
+            header.push(b',');
         }
-        if !columns.is_empty() {
-            header.push(b'\n');
-        }
-        // Kept behind the prefixes, where no column reaches.
-        self.prefixes.extend_from_slice(&header);
+        csv::write_field(&mut header, &column.name);
+    }
+    if !columns.is_empty() {
+        header.push(b'\n');
+    }
+    header
+}
+
+/// Writes rows in a layout.
+pub(crate) struct RowEncoder {
+    shape: Arc<Shape>,
+    style: JsonStyle,
+    /// Columns sent as text; empty when none is.
+    as_text: Vec<bool>,
+    scratch: Vec<u8>,
+    first: bool,
+}
+
+impl RowEncoder {
+    /// An encoder for rows of these columns.
+    pub(crate) fn new(columns: &Arc<[ColumnInfo]>, layout: Layout, style: JsonStyle) -> RowEncoder {
+        let style = JsonStyle { one_line: style.one_line || layout == Layout::Lines, ..style };
+        let shape = Shape::of(columns, layout);
+        RowEncoder { shape, style, as_text: Vec::new(), scratch: Vec::new(), first: true }
     }
 
     /// Marks columns whose cells are sent as text.
@@ -97,19 +126,12 @@ impl RowEncoder {
 
     /// Bytes that a row of this width is likely to take.
     pub(crate) fn row_bytes(&self) -> usize {
-        self.prefixes.len() + self.types.len() * 16 + 2
+        self.shape.prefixes.len() + self.shape.columns.len() * 16 + 2
     }
 
     /// Appends what stands before the first row.
     pub(crate) fn begin(&mut self, out: &mut Vec<u8>) {
-        match self.layout {
-            Layout::Objects | Layout::Arrays => out.push(b'['),
-            Layout::Csv => {
-                let start = self.prefix_ends.last().copied().unwrap_or(0);
-                out.extend_from_slice(self.prefixes.get(start..).unwrap_or_default());
-            }
-            Layout::SingleObject | Layout::Lines => {}
-        }
+        out.extend_from_slice(&self.shape.header);
     }
 
     /// Appends rows from a position on until `out` holds `until` bytes; the position after the last.
@@ -117,7 +139,10 @@ impl RowEncoder {
         let mut at = from;
         while at < rows.len() && out.len() < until {
             let row = rows.row(at);
-            self.row(out, |column, _| row.cell(column));
+            let cells: SmallVec<[Cell<'_>; INLINE_CELLS]> =
+                (0..self.shape.columns.len()).map(|c| row.cell(c)).collect();
+            touch(&cells);
+            self.row(out, |column, _| cells.get(column).copied().unwrap_or(Cell::Null));
             at += 1;
         }
         at
@@ -137,37 +162,48 @@ impl RowEncoder {
 
     /// Appends what stands after the last row.
     pub(crate) fn end(&self, out: &mut Vec<u8>) {
-        if matches!(self.layout, Layout::Objects | Layout::Arrays) {
+        if matches!(self.shape.layout, Layout::Objects | Layout::Arrays) {
             out.push(b']');
         }
     }
 
     fn row<'a>(&mut self, out: &mut Vec<u8>, cell: impl Fn(usize, DataType) -> Cell<'a>) {
-        if !self.first && matches!(self.layout, Layout::Objects | Layout::Arrays) {
+        let shape = &*self.shape;
+        if !self.first && matches!(shape.layout, Layout::Objects | Layout::Arrays) {
             out.push(b',');
         }
         self.first = false;
         let mut start = 0;
-        for (column, (data_type, end)) in self.types.iter().zip(&self.prefix_ends).enumerate() {
-            out.extend_from_slice(self.prefixes.get(start..*end).unwrap_or_default());
+        for (at, (column, end)) in shape.columns.iter().zip(&shape.prefix_ends).enumerate() {
+            out.extend_from_slice(shape.prefixes.get(start..*end).unwrap_or_default());
             start = *end;
-            let cell = cell(column, *data_type);
-            if self.layout == Layout::Csv {
+            let cell = cell(at, column.data_type);
+            if shape.layout == Layout::Csv {
                 csv::write_cell(out, cell);
-            } else if self.as_text.get(column) == Some(&true) {
+            } else if self.as_text.get(at) == Some(&true) {
                 write_as_text(out, &mut self.scratch, cell, self.style);
             } else {
                 json::write_cell(out, cell, self.style);
             }
         }
-        let empty = self.types.is_empty();
-        match self.layout {
+        let empty = shape.columns.is_empty();
+        match shape.layout {
             Layout::Objects | Layout::SingleObject => out.extend_from_slice(if empty { b"{}" } else { b"}" }),
             Layout::Lines => out.extend_from_slice(if empty { b"{}\n" } else { b"}\n" }),
             Layout::Arrays => out.extend_from_slice(if empty { b"[]" } else { b"]" }),
             Layout::Csv => out.push(b'\n'),
         }
     }
+}
+
+/// Reads the beginning of each text. The cells of one row lie in as many places of memory; read in one go, before anything is
+/// written, they are waited for together.
+fn touch(cells: &[Cell<'_>]) {
+    let first = |cell: &Cell<'_>| match cell {
+        Cell::Text(text) | Cell::Json(text) => text.as_bytes().first().copied().unwrap_or(0),
+        _ => 0,
+    };
+    std::hint::black_box(cells.iter().fold(0_u8, |all, cell| all ^ first(cell)));
 }
 
 /// Appends a cell as a JSON string of PostgreSQL's text of it.

@@ -6,9 +6,9 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 
 use super::*;
 
-fn columns() -> Vec<ColumnInfo> {
+fn columns() -> Arc<[ColumnInfo]> {
     let column = |name: &str, data_type| ColumnInfo { name: name.into(), data_type };
-    vec![column("id", DataType::BigInt), column("say \"hi\"", DataType::Text)]
+    Arc::from([column("id", DataType::BigInt), column("say \"hi\"", DataType::Text)])
 }
 
 fn batch() -> RecordBatch {

@@ -1,5 +1,8 @@
 //! Calls that answer rows.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use cachesql_node::{ColumnInfo, DirectRows, NodeError, Original, Rows};
 use hyper::{Response, StatusCode};
 
@@ -114,7 +117,7 @@ pub(super) async fn query(call: &Call<'_>, parameters: &OriginalParameters<'_>) 
         Some(Rows::Stream(rows)) => PartRows::Carried(statements.carry(rows)),
         None => return Err(Failure::internal()),
     };
-    let mut response = rows_answer(&answered.columns, rows, Some(head("empty"))).await?;
+    let mut response = rows_answer(&answered.columns, rows, Some(HEAD_IF_EMPTY.into())).await?;
     set_token(response.headers_mut(), &answered.token);
     Ok(response)
 }
@@ -127,16 +130,15 @@ async fn direct(call: &Call<'_>, rows: Result<DirectRows, NodeError>) -> Found {
     Ok(response)
 }
 
-fn head(message: &str) -> Vec<u8> {
-    format!("{{\"code\":0,\"message\":\"{message}\",\"data\":").into_bytes()
-}
+const HEAD: &[u8] = b"{\"code\":0,\"message\":\"ok\",\"data\":";
+const HEAD_IF_EMPTY: &[u8] = b"{\"code\":0,\"message\":\"empty\",\"data\":";
 
-async fn rows_answer(columns: &[ColumnInfo], rows: PartRows, head_if_empty: Option<Vec<u8>>) -> Found {
+async fn rows_answer(columns: &Arc<[ColumnInfo]>, rows: PartRows, head_if_empty: Option<Cow<'static, [u8]>>) -> Found {
     let encoder = Encoder::rows(columns, Layout::Objects, STYLE);
     let capacity = match &rows {
         PartRows::Direct(rows) => encoder.capacity(rows.len()),
         _ => 1024,
     };
-    let part = Part { head: head("ok"), rows, encoder, tail: b"}".to_vec(), head_if_empty };
-    Ok(answer(StatusCode::OK, JSON, body::encode(vec![part], capacity).await?))
+    let part = Part { head: HEAD.into(), rows, encoder, tail: b"}".into(), head_if_empty };
+    Ok(answer(StatusCode::OK, JSON, body::encode_one(part, capacity).await?))
 }

@@ -31,7 +31,7 @@ fn table_of<'s>(call: &Call<'_>, snapshot: &'s GroupSnapshot, name: &str) -> Res
 /// What encodes rows in the type that the request accepts. `as_text` says which columns were cast to text.
 fn encoder_of(
     rows_type: RowsType,
-    columns: &[ColumnInfo],
+    columns: &Arc<[ColumnInfo]>,
     as_text: &[bool],
     preferences: &Preferences,
 ) -> Result<Encoder, Failure> {
@@ -42,7 +42,7 @@ fn encoder_of(
         RowsType::Csv => Layout::Csv,
         RowsType::Lines => Layout::Lines,
         RowsType::Arrow => {
-            let cast = as_text.iter().zip(columns).any(|(cast, c)| *cast && c.data_type != DataType::Text);
+            let cast = as_text.iter().zip(columns.iter()).any(|(cast, c)| *cast && c.data_type != DataType::Text);
             if cast {
                 return Err(Failure::unsupported("::text is not supported in Arrow streams, which carry the types"));
             }

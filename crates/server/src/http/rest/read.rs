@@ -50,12 +50,12 @@ pub(crate) async fn read(call: Call<'_>, name: &str) -> Result<Response<AnswerBo
         return Err(not_one_row(count));
     }
     let status = page_status(page.offset, count, total)?;
-    let encoder = encoder_of(rows_type, rows.columns(), &query.as_text, &preferences)?;
+    let encoder = encoder_of(rows_type, &rows.shared_columns(), &query.as_text, &preferences)?;
     let body = match *call.method() {
         Method::HEAD => AnswerBody::Empty,
         _ => {
             let capacity = encoder.capacity(rows.len());
-            body::encode(vec![Part::new(Rows::Direct(rows), encoder)], capacity).await?
+            body::encode_one(Part::new(Rows::Direct(rows), encoder), capacity).await?
         }
     };
     let mut response = answer(status, rows_type.header(), body);

@@ -96,8 +96,9 @@ impl Request {
         let mut response = match returning {
             Some(rows) => {
                 let rows = returned::projected(rows, &self.query.columns).await?;
-                let encoder = encoder_of(self.rows_type, rows.columns(), &self.query.as_text, &self.preferences)?;
-                let body = body::encode(vec![Part::new(rows, encoder)], 256).await?;
+                let encoder =
+                    encoder_of(self.rows_type, &rows.shared_columns(), &self.query.as_text, &self.preferences)?;
+                let body = body::encode_one(Part::new(rows, encoder), 256).await?;
                 answer(statuses.with_rows, self.rows_type.header(), body)
             }
             None => empty(statuses.without_rows),
