@@ -33,6 +33,11 @@ impl Change {
         Change { what, table: table.into(), column: column.into(), value: value.into(), others: others.to_vec() }
     }
 
+    /// The table that it is for.
+    pub(super) fn table(&self) -> &str {
+        &self.table
+    }
+
     /// The key that a retry is known by.
     pub(super) fn key(&self, options: &RequestOptions) -> Result<Option<RequestKey>, NodeError> {
         let Change { what, table, column, value, others } = self;

@@ -10,7 +10,7 @@ mod text;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cachesql_sql::{Comparison, DirectRows, Filter, Select, SqlError, StatementKind};
+use cachesql_sql::{Comparison, DirectRows, Engine, Filter, Select, SqlError, StatementKind};
 use cachesql_table::{GroupSnapshot, Table};
 
 use crate::config::TableSource;
@@ -19,10 +19,13 @@ use crate::error::NodeError;
 use crate::node::Node;
 use crate::request::{LoadPhase, RequestOptions, SqlAnswer, Statement, WriteAnswer};
 use crate::source::index_name;
-use crate::writer::Plan;
+use crate::writer::{Plan, Planned};
 use change::Change;
 pub use report::{OriginalHealth, OriginalMetrics, TableDetail, TableListing, TableStats};
 use text::{column_value, equal_on_index, equality};
+
+/// What makes operations of a change.
+type MakePlan = fn(&Change, &Engine, &GroupSnapshot) -> Result<Planned, NodeError>;
 
 /// The original's operations on a node.
 #[derive(Clone, Copy, Debug)]
@@ -105,10 +108,7 @@ impl<'a> Original<'a> {
         others: &[(String, String)],
         options: &RequestOptions,
     ) -> Result<WriteAnswer, NodeError> {
-        let change = Change::new("insert", table, column, value, others);
-        let key = change.key(options)?;
-        let plan = Plan::looking_at(self.rows_of(table), move |engine, newest| change.plan_insert(engine, newest));
-        self.node.core.counted(self.node.run_plan(plan, key).await)
+        self.change(Change::new("insert", table, column, value, others), options, Change::plan_insert).await
     }
 
     /// Sets `others` in the rows where the column equals the value.
@@ -120,10 +120,7 @@ impl<'a> Original<'a> {
         others: &[(String, String)],
         options: &RequestOptions,
     ) -> Result<WriteAnswer, NodeError> {
-        let change = Change::new("update", table, column, value, others);
-        let key = change.key(options)?;
-        let plan = Plan::looking_at(self.rows_of(table), move |engine, newest| change.plan_update(engine, newest));
-        self.node.core.counted(self.node.run_plan(plan, key).await)
+        self.change(Change::new("update", table, column, value, others), options, Change::plan_update).await
     }
 
     /// Removes the rows where the column equals the value. `others` say nothing here.
@@ -134,14 +131,15 @@ impl<'a> Original<'a> {
         value: &str,
         options: &RequestOptions,
     ) -> Result<WriteAnswer, NodeError> {
-        let change = Change::new("delete", table, column, value, &[]);
-        let key = change.key(options)?;
-        let plan = Plan::looking_at(self.rows_of(table), move |engine, newest| change.plan_delete(engine, newest));
-        self.node.core.counted(self.node.run_plan(plan, key).await)
+        self.change(Change::new("delete", table, column, value, &[]), options, Change::plan_delete).await
     }
 
-    fn rows_of(&self, table: &str) -> u64 {
-        self.node.snapshot().table(table).map_or(0, |table| table.row_count())
+    /// Runs a change, planned as `plan` says when its turn comes.
+    async fn change(&self, change: Change, options: &RequestOptions, plan: MakePlan) -> Result<WriteAnswer, NodeError> {
+        let key = change.key(options)?;
+        let rows = self.node.snapshot().table(change.table()).map_or(0, |table| table.row_count());
+        let plan = Plan::looking_at(rows, move |engine, newest| plan(&change, engine, newest));
+        self.node.core.counted(self.node.run_plan(plan, key).await)
     }
 
     /// Sets how long rows may be left alone; 0 milliseconds for as long as they like.

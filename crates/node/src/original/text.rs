@@ -50,12 +50,11 @@ fn value_of(column: &Column, text: &str) -> Result<Value, ValueError> {
 
 /// The condition that the columns of an index equal as many values, separated by commas.
 pub(super) fn equal_on_index(schema: &TableSchema, index: &str, values: &str) -> Result<Filter, NodeError> {
-    let names = schema.indexes.iter().map(|i| i.name.as_str());
-    let named = resolve_name(names, index).and_then(|at| schema.indexes.get(at));
-    let columns = match named {
-        Some(index) => index.columns.clone(),
-        None => index.split('+').map(|name| column_position(schema, name)).collect::<Result<_, _>>()?,
-    };
+    let columns = columns_of_index(schema, index).or_else(|error| match index.contains(' ') {
+        // A `+` that the caller did not encode arrives as a space.
+        true => columns_of_index(schema, &index.replace(' ', "+")),
+        false => Err(error),
+    })?;
     let texts: Vec<&str> = values.split(',').collect();
     if texts.len() != columns.len() {
         let index = index.chars().take(80).collect();
@@ -69,10 +68,33 @@ pub(super) fn equal_on_index(schema: &TableSchema, index: &str, values: &str) ->
     Ok(Filter::And(terms))
 }
 
+/// The columns of an index that is there, or else those that are named, joined by `+`.
+fn columns_of_index(schema: &TableSchema, index: &str) -> Result<Vec<usize>, NodeError> {
+    let names = schema.indexes.iter().map(|i| i.name.as_str());
+    match resolve_name(names, index).and_then(|at| schema.indexes.get(at)) {
+        Some(index) => Ok(index.columns.clone()),
+        None => index.split('+').map(|name| column_position(schema, name)).collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use cachesql_types::DataType;
+
+    #[test]
+    fn columns_are_joined_by_a_plus_encoded_or_not() {
+        let column = |name: &str| Column { name: name.into(), data_type: DataType::Text, nullable: true };
+        let columns = ["A", "B", "first name", "first"].map(column).to_vec();
+        let schema = TableSchema { name: "t".into(), columns, key: vec![], indexes: vec![] };
+        for (index, expected) in [("A+B", vec![0, 1]), ("b A", vec![1, 0]), ("first name", vec![2])] {
+            let equal = |at: &usize| Filter::equal(*at, Value::text("x"));
+            let values = vec!["x"; expected.len()].join(",");
+            let found = equal_on_index(&schema, index, &values).expect(index);
+            assert_eq!(found, Filter::And(expected.iter().map(equal).collect()), "{index}");
+        }
+        assert!(equal_on_index(&schema, "A C", "x,y").is_err());
+    }
 
     #[test]
     fn the_column_decides_what_a_text_means() {
