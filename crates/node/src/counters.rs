@@ -1,6 +1,7 @@
 //! What a node counts, and how it is written out for a scraper (OpenMetrics).
 
 use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use cachesql_table::GroupSnapshot;
@@ -60,7 +61,7 @@ pub struct Counters {
     errors: Family<ErrorLabels, Counter>,
     loads: Family<LoadLabels, Counter>,
     load_seconds: Family<TableLabels, Histogram>,
-    statement_cache: Family<CacheLabels, Gauge>,
+    statement_cache: Family<CacheLabels, Counter>,
     snapshot_index: Gauge,
     memory_used: Gauge,
     memory_limit: Gauge,
@@ -88,7 +89,7 @@ impl Counters {
         registry.register("loads", "Loads of a table that ended, by outcome", loads.clone());
         let load_seconds = Family::new_with_constructor(new_load_histogram as fn() -> Histogram);
         registry.register_with_unit("load_duration", "Time that loads took", Unit::Seconds, load_seconds.clone());
-        let statement_cache = Family::default();
+        let statement_cache = Family::<CacheLabels, Counter>::default();
         registry.register("statement_cache", "Look-ups of prepared statements, by outcome", statement_cache.clone());
         let snapshot_index = Gauge::default();
         registry.register("snapshot_index", "Log index of the newest snapshot", snapshot_index.clone());
@@ -147,7 +148,8 @@ impl Counters {
         self.memory_used.set(gauge(state.snapshot.memory().total()));
         self.memory_limit.set(gauge(state.memory_limit_bytes));
         for (outcome, count) in [("hit", state.cache_hits), ("miss", state.cache_misses)] {
-            self.statement_cache.get_or_create(&CacheLabels { outcome }).set(gauge(count));
+            // The engine counts; two that ask at once must not add it up twice.
+            self.statement_cache.get_or_create(&CacheLabels { outcome }).inner().fetch_max(count, Relaxed);
         }
         // Tables that are gone must not be reported for ever.
         self.table_rows.clear();
