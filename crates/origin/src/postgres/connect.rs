@@ -46,11 +46,22 @@ impl Session {
         Ok(Session { client, connection, tls })
     }
 
-    /// Ends the transaction and says goodbye, so that the server has nothing to complain of in its log.
+    /// Says goodbye, once the transaction has ended.
     pub(crate) async fn close(self) {
+        self.end(false).await;
+    }
+
+    /// Ends the transaction and says goodbye, so that the server has nothing to complain of in its log.
+    pub(crate) async fn roll_back(self) {
+        self.end(true).await;
+    }
+
+    async fn end(self, roll_back: bool) {
         let Session { client, connection: mut task, .. } = self;
         let goodbye = async {
-            let _ = client.batch_execute("ROLLBACK").await;
+            if roll_back {
+                let _ = client.batch_execute("ROLLBACK").await;
+            }
             drop(client);
             let _ = (&mut task.0).await;
         };
@@ -63,7 +74,7 @@ impl Session {
         let cancelled = token.cancel_query(self.tls.clone());
         // When the server does not take the request, closing the connection still ends the statement, only later.
         let _ = tokio::time::timeout(limits::ORIGIN_CONNECT_TIMEOUT, cancelled).await;
-        self.close().await;
+        self.roll_back().await;
     }
 }
 

@@ -79,7 +79,7 @@ pub(crate) async fn describe(
 ) -> Result<SourceDescription, OriginError> {
     let session = Session::open(config, url).await?;
     let described = describe_on(&session.client, query, sql, params).await;
-    session.close().await;
+    session.roll_back().await;
     described
 }
 

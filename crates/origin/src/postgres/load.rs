@@ -34,7 +34,7 @@ pub(crate) async fn load(
     let (prepared, rows) = match begin(&session.client, &table, sql, params, columns).await {
         Ok(begun) => begun,
         Err(error) => {
-            session.close().await;
+            session.roll_back().await;
             return Err(error);
         }
     };
