@@ -4,10 +4,12 @@ use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
 
+use super::terminal::Lines;
+
 /// Starts logging. The error says what is wrong with `levels`.
 pub(super) fn start(levels: &str, json: bool) -> Result<(), String> {
     let filter = EnvFilter::try_new(levels).map_err(|e| format!("--log {levels:?}: {e}"))?;
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Lines);
     let started = if json {
         subscriber.json().try_init()
     } else {

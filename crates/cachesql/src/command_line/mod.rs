@@ -13,6 +13,7 @@ mod reference;
 mod sample;
 mod serve;
 mod sql;
+mod terminal;
 
 use std::process::ExitCode;
 

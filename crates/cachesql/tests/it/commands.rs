@@ -122,6 +122,13 @@ fn load_writes_files_into_tables() {
     let answer = node.sql("SELECT id, name FROM people WHERE id IN (1, 2501) ORDER BY id");
     assert_eq!(answer["rows"], json!([[1, "x"], [2501, null]]));
 
+    // Lines need not have the same members.
+    std::fs::write(path("uneven.ndjson"), "{\"id\":3001}\n{\"price\":2.5,\"id\":3002}\n").expect("written");
+    let (code, _, err) = output(node.command(&["load", "people", &path("uneven.ndjson")]));
+    assert_eq!(code, 0, "{err}");
+    let answer = node.sql("SELECT id, name, price FROM people WHERE id > 3000 ORDER BY id");
+    assert_eq!(answer["rows"].to_string(), "[[3001,null,null],[3002,null,2.50]]");
+
     let (code, _, err) = output(node.command(&["load", "nowhere", &path("new.ndjson")]));
     assert_eq!(code, 1);
     assert!(err.contains("nowhere"), "{err}");

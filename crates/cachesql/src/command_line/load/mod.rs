@@ -87,9 +87,7 @@ impl Upload<'_> {
             LoadFormat::Csv => "text/csv",
             LoadFormat::Ndjson => "application/x-ndjson",
         };
-        let prefer =
-            if self.arguments.upsert { "return=minimal, resolution=merge-duplicates" } else { "return=minimal" };
-        let headers = [(CONTENT_TYPE, content_type), (HeaderName::from_static("prefer"), prefer)];
+        let headers = [(CONTENT_TYPE, content_type), (HeaderName::from_static("prefer"), self.preferences())];
         let answer = self.client.ask(Method::POST, &path, &headers, Bytes::from(batch.body)).await;
         let outcome = answer.and_then(super::client::Answer::success);
         let last = batch.first_line + batch.rows;
@@ -108,6 +106,16 @@ impl Upload<'_> {
                 batch.first_line, self.rows
             ))),
             Err(other) => Err(other),
+        }
+    }
+
+    /// What the `Prefer` header says. Lines of NDJSON need not all have the same members.
+    fn preferences(&self) -> &'static str {
+        match (self.format, self.arguments.upsert) {
+            (LoadFormat::Csv, false) => "return=minimal",
+            (LoadFormat::Csv, true) => "return=minimal, resolution=merge-duplicates",
+            (LoadFormat::Ndjson, false) => "return=minimal, missing=default",
+            (LoadFormat::Ndjson, true) => "return=minimal, missing=default, resolution=merge-duplicates",
         }
     }
 

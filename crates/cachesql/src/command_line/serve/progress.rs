@@ -6,10 +6,11 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use cachesql_node::{LoadPhase, TableLoad};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use crate::command_line::terminal;
 use crate::config::units::show_size;
 
 /// Watches the loads until every table was loaded once.
@@ -54,7 +55,7 @@ struct View {
 
 impl View {
     fn new(memory_bytes: u64) -> View {
-        let bars = std::io::stderr().is_terminal().then(Bars::new);
+        let bars = std::io::stderr().is_terminal().then(Bars::default);
         View { memory_bytes, estimated_bytes: 0, said: BTreeMap::new(), bars }
     }
 
@@ -116,14 +117,14 @@ impl View {
     fn line(&self, text: &str) {
         match &self.bars {
             // Printed above the bars, which would else be torn.
-            Some(bars) if bars.all.println(text).is_ok() => {}
+            Some(_) if terminal::bars().println(text).is_ok() => {}
             _ => eprintln!("{text}"),
         }
     }
 
     fn finish(&self) {
-        if let Some(bars) = &self.bars {
-            let _ = bars.all.clear();
+        if self.bars.is_some() {
+            let _ = terminal::bars().clear();
         }
     }
 }
@@ -133,16 +134,13 @@ fn share(rows: u64, estimate: u64) -> u64 {
     (rows.saturating_mul(100) / estimate.max(1)).min(99)
 }
 
+/// A bar for each table that is loading.
+#[derive(Default)]
 struct Bars {
-    all: MultiProgress,
     of_table: BTreeMap<String, ProgressBar>,
 }
 
 impl Bars {
-    fn new() -> Bars {
-        Bars { all: MultiProgress::new(), of_table: BTreeMap::new() }
-    }
-
     fn update(&mut self, load: &TableLoad) {
         if load.phase != LoadPhase::Loading {
             if let Some(bar) = self.of_table.remove(&load.table) {
@@ -151,19 +149,22 @@ impl Bars {
             return;
         }
         let bar = self.of_table.entry(load.table.clone()).or_insert_with(|| {
-            let bar = self.all.add(ProgressBar::no_length());
+            let bar = terminal::bars().add(ProgressBar::no_length());
+            set_template(&bar, "{prefix:16} {spinner} {human_pos} rows");
             bar.set_prefix(load.table.clone());
             bar
         });
         if let Some(estimate) = load.estimate.filter(|_| bar.length().is_none()) {
             bar.set_length(estimate.rows);
-            if let Ok(style) =
-                ProgressStyle::with_template("{prefix:16} {bar:30} {percent:>3} %  {human_pos} rows  {per_sec}")
-            {
-                bar.set_style(style);
-            }
+            set_template(bar, "{prefix:16} {bar:30} {percent:>3} %  {human_pos} rows");
         }
         bar.set_position(load.rows);
+    }
+}
+
+fn set_template(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
     }
 }
 
