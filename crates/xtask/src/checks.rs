@@ -49,6 +49,12 @@ pub(crate) fn everything(root: &Path) -> Outcome<()> {
     })
 }
 
+/// The tests that compare these documents with the program write them first.
+pub(crate) fn docs(root: &Path) -> Outcome<()> {
+    let mut command = cargo(root, &["test", "--package", "cachesql", "--lib", "--locked", "documents_are_current"]);
+    run(command.env("CACHESQL_WRITE_DOCS", "1"))
+}
+
 /// The inner loop. `rest` is `-p CRATE` any number of times.
 pub(crate) fn quick(root: &Path, rest: &[&str]) -> Outcome<()> {
     let scope: &[&str] = if rest.is_empty() { &["--workspace"] } else { rest };

@@ -1,4 +1,4 @@
-//! Set-up, checks and benches of CacheSQL: `cargo xtask test|floors|deny|setup|bench`.
+//! Set-up, checks and benches of CacheSQL: `cargo xtask test|floors|deny|docs|setup|bench`.
 
 mod bench;
 mod checks;
@@ -25,6 +25,7 @@ usage: cargo xtask COMMAND
                       the inner loop: fmt, floors, clippy and unit tests, of the named crates only
   floors              imports between crates, files, ARCHITECTURE.md, links of the documents
   deny                licences, bans and sources of all dependencies, as deny.toml says
+  docs                writes the documents that are made from the program's own definitions
   setup               installs what tests need (root on Debian), or says what to install
   bench [NAME]… [--rounds N] [--seconds N]
                       measures CacheSQL beside its peers and writes bench/results.md
@@ -49,6 +50,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["test", "--quick", rest @ ..] => checks::quick(&root, rest),
         ["floors"] => floors::report(&root),
         ["deny"] => deny::report(&root),
+        ["docs"] => checks::docs(&root),
         ["setup"] => {
             setup::for_tests().and_then(|()| data::flights(&root)).map(|folder| println!("{}", folder.display()))
         }

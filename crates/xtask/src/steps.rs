@@ -3,9 +3,14 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use crate::failure::{Context, Failure, Outcome};
+
+/// Time after which tests that say nothing count as hanging. A test is named when it has ended, so that this is more than
+/// the longest one takes on a slow machine.
+const TEST_SILENCE: Duration = Duration::from_secs(600);
 
 pub(crate) struct Steps {
     title: &'static str,
@@ -122,17 +127,37 @@ impl Tally {
     }
 }
 
-/// Runs `cargo test` with its output shown, and sums up its results.
+/// Runs `cargo test` with its output shown, and sums up its results. When nothing is heard of it for too long it is ended.
 pub(crate) fn run_tests(command: &mut Command) -> Outcome<String> {
+    run_tests_within(command, TEST_SILENCE)
+}
+
+fn run_tests_within(command: &mut Command, silence: Duration) -> Outcome<String> {
     println!("$ {}", line(command));
     let mut child = command.stdout(Stdio::piped()).spawn().context(|| line(command))?;
     let mut tally = Tally::default();
+    let (sender, lines) = mpsc::channel();
     if let Some(stdout) = child.stdout.take() {
-        for output_line in BufReader::new(stdout).split(b'\n') {
-            let output_line = output_line.context(|| line(command))?;
-            let text = String::from_utf8_lossy(&output_line);
-            println!("{text}");
-            tally.read(&text);
+        // It ends when the last process that holds the pipe does.
+        std::thread::spawn(move || {
+            BufReader::new(stdout).split(b'\n').try_for_each(|line| sender.send(line).map_err(drop))
+        });
+    }
+    loop {
+        match lines.recv_timeout(silence) {
+            Ok(output_line) => {
+                let output_line = output_line.context(|| line(command))?;
+                let text = String::from_utf8_lossy(&output_line);
+                println!("{text}");
+                tally.read(&text);
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                child.kill().context(|| line(command))?;
+                child.wait().context(|| line(command))?;
+                let seconds = silence.as_secs();
+                return Err(Failure::new(format!("a test hangs: no word for {seconds} s, after {}", tally.text())));
+            }
         }
     }
     let status = child.wait().context(|| line(command))?;
@@ -170,6 +195,10 @@ mod tests {
             output(Command::new("sh").args(["-c", "echo why >&2; exit 3"]))
                 .is_err_and(|e| e.to_string().contains("why"))
         );
+        let mut hanging = Command::new("sh");
+        hanging.args(["-c", "echo 'test result: ok. 4 passed; 0 failed; 0 ignored'; exec sleep 60"]);
+        let ended = run_tests_within(&mut hanging, Duration::from_millis(300));
+        assert!(ended.is_err_and(|e| e.to_string().contains("hangs") && e.to_string().contains("4 tests passed")));
         let mut tests = Command::new("sh");
         tests.args(["-c", "echo 'test result: FAILED. 1 passed; 1 failed; 0 ignored'; exit 101"]);
         assert!(run_tests(&mut tests).is_err_and(|e| e.to_string().contains("1 failed")));
