@@ -29,6 +29,8 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// How long gets are counted, after as long a warm-up.
 const MEASURED: Duration = Duration::from_secs(2);
+/// How long after a load its memory is counted.
+const SETTLED: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -55,12 +57,24 @@ fn main() -> ExitCode {
 fn memory(rows: u64) -> Outcome<()> {
     let before = process::resident_bytes();
     let snapshot = load(rows)?;
+    settle();
     let after = process::resident_bytes();
     let used = snapshot.memory();
     let raw: usize = (1..=rows).map(|key| kca2::row(key).raw_bytes()).sum();
     println!("rows_bytes {}\nindex_bytes {}", used.rows_bytes, used.index_bytes);
     println!("counted_bytes {}\nresident_bytes {}\nraw_bytes {raw}", used.total(), after.saturating_sub(before));
     Ok(())
+}
+
+/// Lets the allocator give back what the load no longer needs: it does so some time later, and when it is called.
+fn settle() {
+    let until = Instant::now() + SETTLED;
+    while Instant::now() < until {
+        for size in [64, 1 << 12, 1 << 16, 1 << 20] {
+            black_box(Vec::<u8>::with_capacity(size));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn get(rows: u64, file: &Path) -> Outcome<()> {
