@@ -103,6 +103,11 @@ impl Node {
         &self.core.group
     }
 
+    /// The same, shared.
+    pub fn shared_group(&self) -> &Arc<str> {
+        &self.core.group
+    }
+
     /// True once every configured table was loaded.
     pub fn ready(&self) -> bool {
         progress::all_loaded(&self.core.loads.borrow())

@@ -1,11 +1,13 @@
 //! One request on its way through the door.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use cachesql_node::{Consistency, GroupSnapshot, Node, NodeError, RequestOptions};
 use cachesql_types::{LogIndex, Token};
 use hyper::body::Incoming;
-use hyper::header::HeaderName;
+use hyper::header::{HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method};
 
@@ -109,11 +111,24 @@ pub(crate) fn set_token(headers: &mut HeaderMap, token: &Token) {
     set_header(headers, TOKEN, token.to_string());
 }
 
-/// The same for a read of this node's own group, with one allocation.
+thread_local! {
+    /// The position that this thread wrote last: until the next write, all answers have the same one.
+    static POSITION: RefCell<Option<(Arc<str>, LogIndex, HeaderValue)>> = const { RefCell::new(None) };
+}
+
+/// The same for a read of this node's own group.
 pub(crate) fn set_position(headers: &mut HeaderMap, node: &Node, index: LogIndex) {
-    let mut text = Vec::with_capacity(node.group().len() + 21);
-    text.extend_from_slice(node.group().as_bytes());
-    text.push(b':');
-    text.extend_from_slice(itoa::Buffer::new().format(index.0).as_bytes());
-    set_header(headers, TOKEN, text);
+    let value = POSITION.with_borrow_mut(|last| match last {
+        Some((group, at, value)) if *at == index && Arc::ptr_eq(group, node.shared_group()) => Some(value.clone()),
+        _ => {
+            let text = Bytes::from(format!("{}:{index}", node.group()));
+            // A group whose name no header can carry has none.
+            let value = HeaderValue::from_maybe_shared(text).ok()?;
+            *last = Some((node.shared_group().clone(), index, value.clone()));
+            Some(value)
+        }
+    });
+    if let Some(value) = value {
+        headers.insert(TOKEN, value);
+    }
 }

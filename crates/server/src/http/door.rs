@@ -98,8 +98,8 @@ impl Door {
         let running = activity.begin_request();
         let (head, body) = request.into_parts();
         let gzip = accept::gzip(&head.headers) && head.method != Method::HEAD;
-        let call = Call::new(self, head, body);
-        let answered = AssertUnwindSafe(self.answer(call)).catch_unwind().await;
+        let mut call = Call::new(self, head, body);
+        let answered = AssertUnwindSafe(self.answer(&mut call)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {
             tracing::error!("a request ended in a panic");
             answer::failed(&Failure::internal())
@@ -115,7 +115,7 @@ impl Door {
         Ok(response)
     }
 
-    async fn answer(&self, call: Call<'_>) -> Response<AnswerBody> {
+    async fn answer(&self, call: &mut Call<'_>) -> Response<AnswerBody> {
         if call.head.uri.path_and_query().is_some_and(|p| p.as_str().len() > limits::HTTP_URI_BYTES) {
             let message = format!("the path and query string are longer than {} bytes", limits::HTTP_URI_BYTES);
             return answer::failed(&Failure::new(StatusCode::URI_TOO_LONG, "54000", message));

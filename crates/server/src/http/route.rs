@@ -11,9 +11,9 @@ use super::{cluster, dashboard, health, original, rest, sql};
 
 /// Answers a request; failures in the manner of the interface that the path belongs to.
 ///
-/// The future of a request is copied a few times before it runs. It holds what the frequent ones need; the others are
-/// boxed.
-pub(crate) async fn answer(call: Call<'_>) -> Response<AnswerBody> {
+/// The future of a request is copied a few times before it runs. It holds what the frequent ones need, and borrows the call;
+/// the others are boxed.
+pub(crate) async fn answer(call: &mut Call<'_>) -> Response<AnswerBody> {
     let path = call.head.uri.path();
     if let Some(at) = path.strip_prefix("/rest/").map(|table| path.len() - table.len()) {
         return rest_of(call, at).await.unwrap_or_else(|failure| failed(&failure));
@@ -25,23 +25,26 @@ pub(crate) async fn answer(call: Call<'_>) -> Response<AnswerBody> {
 }
 
 /// `/rest/{table}`, whose table begins at a position of the path.
-async fn rest_of(call: Call<'_>, at: usize) -> Result<Response<AnswerBody>, Failure> {
+async fn rest_of(call: &mut Call<'_>, at: usize) -> Result<Response<AnswerBody>, Failure> {
     call.door.counters().rest();
     let segment = call.head.uri.path().get(at..).unwrap_or_default();
     if segment.is_empty() {
-        return rest_list(&call);
+        return rest_list(call);
     }
     if segment.contains('/') {
         return Err(Failure::not_found());
     }
-    let table = decode_segment(segment)?.into_owned();
+    let table = decode_segment(segment)?;
     match *call.method() {
         Method::GET | Method::HEAD => rest::read(call, &table).await,
-        _ => Box::pin(rest_write(call, table)).await,
+        _ => {
+            let table = table.into_owned();
+            Box::pin(rest_write(call, table)).await
+        }
     }
 }
 
-async fn rest_write(call: Call<'_>, table: String) -> Result<Response<AnswerBody>, Failure> {
+async fn rest_write(call: &mut Call<'_>, table: String) -> Result<Response<AnswerBody>, Failure> {
     match *call.method() {
         Method::POST => rest::insert(call, &table).await,
         Method::PATCH => rest::update(call, &table).await,
@@ -56,7 +59,7 @@ fn rest_list(call: &Call<'_>) -> Result<Response<AnswerBody>, Failure> {
     Ok(json(hyper::StatusCode::OK, cluster::tables_json(call.node())))
 }
 
-async fn others(call: Call<'_>) -> Result<Response<AnswerBody>, Failure> {
+async fn others(call: &mut Call<'_>) -> Result<Response<AnswerBody>, Failure> {
     call.door.counters().other();
     match call.head.uri.path() {
         "/v1/sql" => match *call.method() {
@@ -71,7 +74,7 @@ async fn others(call: Call<'_>) -> Result<Response<AnswerBody>, Failure> {
                 return Err(Failure::not_found());
             }
             only_get(call.method())?;
-            get(&call).await
+            get(call).await
         }
     }
 }

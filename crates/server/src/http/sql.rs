@@ -18,7 +18,7 @@ use super::parameters::pairs;
 use super::prefer::Preferences;
 
 /// Runs one statement, or a batch that is applied as a whole or not at all.
-pub(crate) async fn run(mut call: Call<'_>) -> Result<Response<AnswerBody>, Failure> {
+pub(crate) async fn run(call: &mut Call<'_>) -> Result<Response<AnswerBody>, Failure> {
     let rows_type = accept::rows_type(call.headers())?;
     let preferences = Preferences::read(call.headers())?;
     let options = call.options()?;
@@ -26,8 +26,8 @@ pub(crate) async fn run(mut call: Call<'_>) -> Result<Response<AnswerBody>, Fail
     let statements = read_statements(body.text()?)?;
     drop(body);
     match statements {
-        StatementsBody::One(one) => run_one(&call, one, rows_type, &preferences, options).await,
-        StatementsBody::Batch(batch) => run_batch(&call, batch, rows_type, &preferences, options).await,
+        StatementsBody::One(one) => run_one(call, one, rows_type, &preferences, options).await,
+        StatementsBody::Batch(batch) => run_batch(call, batch, rows_type, &preferences, options).await,
     }
 }
 

@@ -75,9 +75,7 @@ pub(super) async fn composite(call: &Call<'_>, parameters: &OriginalParameters<'
         return Err(missing("index/values"));
     };
     // `A+B` that was not percent-encoded arrives as `A B`.
-    let index = index.replace(' ', "+");
-    let index = index.as_str();
-    if is_on_the_spot(call, table, index.split('+').next()) {
+    if is_on_the_spot(call, table, index.split(['+', ' ']).next()) {
         return direct(call, call.node().original().composite(table, index, values)).await;
     }
     let [table, index, values] = owned([table, index, values]);

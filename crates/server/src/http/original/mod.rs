@@ -20,11 +20,11 @@ use super::failure::Failure;
 use super::status;
 
 /// Answers a call.
-pub(crate) async fn answer(call: Call<'_>) -> Response<AnswerBody> {
+pub(crate) async fn answer(call: &mut Call<'_>) -> Response<AnswerBody> {
     call.door.counters().original();
     // The frequent one; the future of the others is boxed, so that this one's stays small.
     let answered = if call.head.uri.path() == "/cache/get" && *call.method() == Method::GET {
-        get(&call).await
+        get(call).await
     } else {
         Box::pin(serve(call)).await
     };
@@ -67,7 +67,7 @@ enum Methods {
     Both,
 }
 
-async fn serve(mut call: Call<'_>) -> Result<Response<AnswerBody>, Failure> {
+async fn serve(call: &mut Call<'_>) -> Result<Response<AnswerBody>, Failure> {
     let name = call.head.uri.path().strip_prefix("/cache/").unwrap_or_default();
     let Some((operation, methods)) = Operation::named(name) else {
         return Err(Failure::new(StatusCode::NOT_FOUND, "42883", "Not Found"));
@@ -87,12 +87,12 @@ async fn serve(mut call: Call<'_>) -> Result<Response<AnswerBody>, Failure> {
     }
     if !is_post {
         let parameters = OriginalParameters::read(call.query(), None)?;
-        return run(&call, operation, &parameters).await;
+        return run(call, operation, &parameters).await;
     }
-    let form = parameters::read_form(&mut call).await?;
+    let form = parameters::read_form(call).await?;
     let form = form.as_ref().map(super::request_body::RequestBody::text).transpose()?;
     let parameters = OriginalParameters::read(call.query(), form)?;
-    run(&call, operation, &parameters).await
+    run(call, operation, &parameters).await
 }
 
 #[derive(Clone, Copy)]

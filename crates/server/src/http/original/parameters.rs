@@ -6,6 +6,7 @@ use cachesql_types::limits;
 use hyper::StatusCode;
 use hyper::body::Body as _;
 use hyper::header::CONTENT_TYPE;
+use smallvec::SmallVec;
 
 use crate::http::call::Call;
 use crate::http::failure::Failure;
@@ -14,13 +15,13 @@ use crate::http::request_body::RequestBody;
 
 /// The names and values of one call, each name once.
 pub(super) struct OriginalParameters<'a> {
-    pairs: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    pairs: SmallVec<[(Cow<'a, str>, Cow<'a, str>); 4]>,
 }
 
 impl<'a> OriginalParameters<'a> {
     /// Reads the query string and the form. A name that comes twice is refused, in one or over both.
     pub(super) fn read(query: &'a str, form: Option<&'a str>) -> Result<OriginalParameters<'a>, Failure> {
-        let mut read: Vec<(Cow<'a, str>, Cow<'a, str>)> = Vec::with_capacity(4);
+        let mut read: SmallVec<[(Cow<'a, str>, Cow<'a, str>); 4]> = SmallVec::new();
         for text in [Some(query), form].into_iter().flatten() {
             for pair in pairs(text) {
                 let (name, value) = pair?;

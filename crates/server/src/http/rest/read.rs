@@ -19,12 +19,12 @@ use crate::http::prefer::Preferences;
 const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 /// Answers rows.
-pub(crate) async fn read(call: Call<'_>, name: &str) -> Result<Response<AnswerBody>, Failure> {
+pub(crate) async fn read(call: &Call<'_>, name: &str) -> Result<Response<AnswerBody>, Failure> {
     let headers = call.headers();
     let rows_type = accept::rows_type(headers)?;
     let preferences = Preferences::read(headers)?;
     let snapshot = call.snapshot().await?;
-    let table = table_of(&call, &snapshot, name)?;
+    let table = table_of(call, &snapshot, name)?;
     let schema = table.schema();
     let mut query = RestQuery::parse(schema, call.query())?;
     let page = Page::of(call.method(), headers, query.limit, query.offset)?;
@@ -62,7 +62,7 @@ pub(crate) async fn read(call: Call<'_>, name: &str) -> Result<Response<AnswerBo
     let headers = response.headers_mut();
     headers.insert(CONTENT_RANGE, content_range_value(page.offset, count, total));
     set_applied(headers, &preferences);
-    set_read_headers(headers, &call, &snapshot);
+    set_read_headers(headers, call, &snapshot);
     Ok(response)
 }
 

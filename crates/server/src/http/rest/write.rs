@@ -135,12 +135,12 @@ enum RangeForm {
 }
 
 /// POST: new rows, or an upsert when the request prefers a resolution.
-pub(crate) async fn insert(mut call: Call<'_>, name: &str) -> Result<Response<AnswerBody>, Failure> {
+pub(crate) async fn insert(call: &mut Call<'_>, name: &str) -> Result<Response<AnswerBody>, Failure> {
     let request = Request::read(&call, name).await?;
     if !request.query.filters.is_empty() {
         return Err(Failure::syntax("POST takes no filters"));
     }
-    let body = request.body_rows(&mut call).await?;
+    let body = request.body_rows(call).await?;
     request.check_rows(u64::try_from(body.rows.len()).unwrap_or(u64::MAX))?;
     let target = request.query.on_conflict.clone().unwrap_or_default();
     let on_conflict = match request.preferences.resolution {
@@ -201,10 +201,10 @@ fn percent_encoded(text: &str) -> String {
 }
 
 /// PATCH: new values in the rows that the filter keeps.
-pub(crate) async fn update(mut call: Call<'_>, name: &str) -> Result<Response<AnswerBody>, Failure> {
+pub(crate) async fn update(call: &mut Call<'_>, name: &str) -> Result<Response<AnswerBody>, Failure> {
     let mut request = Request::read(&call, name).await?;
     let filter = request.required_filter("PATCH")?;
-    let body = request.body_rows(&mut call).await?;
+    let body = request.body_rows(call).await?;
     let Ok([row]) = <[Vec<Value>; 1]>::try_from(body.rows) else {
         return Err(Failure::syntax("PATCH takes one object"));
     };
@@ -223,7 +223,7 @@ pub(crate) async fn update(mut call: Call<'_>, name: &str) -> Result<Response<An
 }
 
 /// DELETE: the rows that the filter keeps go.
-pub(crate) async fn delete(call: Call<'_>, name: &str) -> Result<Response<AnswerBody>, Failure> {
+pub(crate) async fn delete(call: &Call<'_>, name: &str) -> Result<Response<AnswerBody>, Failure> {
     let mut request = Request::read(&call, name).await?;
     let filter = request.required_filter("DELETE")?;
     request.check_filtered(&call, filter.as_ref())?;
@@ -234,14 +234,14 @@ pub(crate) async fn delete(call: Call<'_>, name: &str) -> Result<Response<Answer
 }
 
 /// PUT: one row by its key, new or replaced whole.
-pub(crate) async fn put(mut call: Call<'_>, name: &str) -> Result<Response<AnswerBody>, Failure> {
+pub(crate) async fn put(call: &mut Call<'_>, name: &str) -> Result<Response<AnswerBody>, Failure> {
     let request = Request::read(&call, name).await?;
     let key = request.schema.key.clone();
     if key.is_empty() {
         return Err(Failure::unsupported(format!("table {} has no primary key to PUT by", request.schema.name)));
     }
     let named = key_of_filters(&request)?;
-    let body = request.body_rows(&mut call).await?;
+    let body = request.body_rows(call).await?;
     let Ok([row]) = <[Vec<Value>; 1]>::try_from(body.rows) else {
         return Err(Failure::syntax("PUT takes one object"));
     };
