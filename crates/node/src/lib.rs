@@ -31,7 +31,7 @@ pub use cachesql_sql::{
     Amount, ColumnInfo, Comparison, DirectRow, DirectRows, EngineLimits, Explanation, Filter, OnConflict, Operand,
     OrderBy, Prepared, Projection, RowStream, Rows, Select, SqlError, StatementKind, Write,
 };
-pub use cachesql_table::{Cell, GroupSnapshot, Index, Refusal, Table};
+pub use cachesql_table::{Cell, GroupSnapshot, Index, IndexRange, Refusal, Table};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use config::{NamedOrigin, NodeConfig, Refresh, TableConfig, TableSource};
 pub use counters::Counters;

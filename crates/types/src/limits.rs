@@ -46,6 +46,8 @@ pub const STATEMENT_WRITE_ROWS: usize = 10_000_000;
 
 /// Bytes of an HTTP request's body, unless configured.
 pub const HTTP_BODY_BYTES: usize = 64 << 20;
+/// Bytes of a request's body that is read into rows or statements on the spot; a larger one on a thread that may block.
+pub const HTTP_INLINE_BODY_BYTES: usize = 64 << 10;
 /// Bytes of an HTTP request's head.
 pub const HTTP_HEAD_BYTES: usize = 64 << 10;
 /// Bytes of an HTTP request's path and query string.
@@ -105,8 +107,8 @@ pub const MAX_FIELD_BYTES: usize = 64 << 20;
 pub const WRITE_QUEUE: usize = 1_024;
 /// Rows of a write that is applied on the spot; larger ones are applied on a thread that may block.
 pub const INLINE_APPLY_ROWS: usize = 1_000;
-/// Rows of a table that may be looked at on the spot for a write; larger ones are looked at on a thread that may block.
-pub const INLINE_SCAN_ROWS: u64 = 50_000;
+/// Rows that may be looked at on the spot, for a read or a write; more are looked at on a thread that may block.
+pub const INLINE_SCAN_ROWS: u64 = 16_384;
 /// Bytes of a caller's request id.
 pub const REQUEST_ID_BYTES: usize = 128;
 /// Answers that are remembered for requests with an id.

@@ -20,6 +20,7 @@ use super::access::AccessToken;
 use super::activity::{Activity, Order, Patience, Watch};
 use super::door::Door;
 use super::socket::WatchedSocket;
+use super::workers::Workers;
 
 /// How the HTTP door is opened.
 #[derive(Clone, Debug)]
@@ -114,6 +115,10 @@ impl HttpDoor {
         let slots = Arc::new(Semaphore::new(usize::try_from(all).unwrap_or(Semaphore::MAX_PERMITS)));
         let patience = patience(&config);
         let door = Arc::new(Door::new(node, local, config));
+        let workers = match Workers::start() {
+            Ok(workers) => workers,
+            Err(error) => return tracing::error!(%error, "no threads to serve connections on"),
+        };
         let mut watches: Vec<Watch> = Vec::new();
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -123,7 +128,8 @@ impl HttpDoor {
                 (stream, permit) = accept(&listener, &slots) => {
                     let activity = Arc::<Activity>::default();
                     watches.push(Watch::new(activity.clone()));
-                    tokio::spawn(serve_connection(stream, door.clone(), activity, permit));
+                    let (door, stream) = (door.clone(), stream.into_std());
+                    workers.serve(serve_connection(stream, door, activity, permit));
                 }
                 _ = ticks.tick() => watches.retain_mut(|watch| watch.tick(patience)),
                 () = shutdown.as_mut() => break,
@@ -180,7 +186,20 @@ async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (TcpStream, O
     }
 }
 
-async fn serve_connection(stream: TcpStream, door: Arc<Door>, activity: Arc<Activity>, permit: OwnedSemaphorePermit) {
+async fn serve_connection(
+    stream: std::io::Result<std::net::TcpStream>,
+    door: Arc<Door>,
+    activity: Arc<Activity>,
+    permit: OwnedSemaphorePermit,
+) {
+    // It is registered anew, with the runtime of this thread.
+    let stream = match stream.and_then(TcpStream::from_std) {
+        Ok(stream) => stream,
+        Err(error) => {
+            tracing::warn!(%error, "a connection could not be served");
+            return activity.close();
+        }
+    };
     // Without it small answers wait for the reader's delayed acknowledgement.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY");

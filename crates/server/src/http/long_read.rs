@@ -1,24 +1,44 @@
 //! Reads that may look at many rows, kept off the threads that serve connections: one scan of a large table would hold up
 //! everybody who is served by the same thread.
 
-use cachesql_node::{Comparison, Filter, Table};
-use cachesql_types::limits;
+use cachesql_node::{Comparison, Filter, Index, IndexRange, Operand, Table};
+use cachesql_types::{Value, limits};
 
 use super::failure::Failure;
 
-/// Whether a read is quick enough to be served on the spot: the table is small, or one of the columns that the read fixes to
-/// a value leads an index.
-pub(crate) fn is_quick(table: &Table, fixed: impl Iterator<Item = usize> + Clone) -> bool {
-    let leads = |column: usize| table.indexes().iter().any(|i| i.definition().columns.first() == Some(&column));
-    table.row_count() <= limits::INLINE_SCAN_ROWS || fixed.clone().any(leads)
+/// Whether a read is quick enough to be served on the spot: the table is small, or an index finds few rows for one of the
+/// conditions, all of which must hold.
+pub(crate) fn is_quick(table: &Table, filters: &[Filter]) -> bool {
+    let few = |filter: &Filter| match filter {
+        Filter::Compare { column, op: Comparison::Equal, operand } => {
+            finds_few(table, *column, std::slice::from_ref(operand))
+        }
+        Filter::In { column, operands } => finds_few(table, *column, operands),
+        _ => false,
+    };
+    table.row_count() <= limits::INLINE_SCAN_ROWS || filters.iter().any(few)
 }
 
-/// Columns that conditions, all of which must hold, fix to one value or a few.
-pub(crate) fn fixed_columns(filters: &[Filter]) -> impl Iterator<Item = usize> + Clone {
-    filters.iter().filter_map(|filter| match filter {
-        Filter::Compare { column, op: Comparison::Equal, .. } | Filter::In { column, .. } => Some(*column),
-        _ => None,
+fn finds_few(table: &Table, column: usize, operands: &[Operand]) -> bool {
+    let rows_of = |index: &Index, operand: &Operand| match operand {
+        Operand::Value(value) => index.count(&IndexRange::equal(std::slice::from_ref(value))),
+        Operand::Parameter(_) => u64::MAX,
+    };
+    table.indexes().iter().filter(|index| index.definition().columns.first() == Some(&column)).any(|index| {
+        // Each value has one row at most.
+        let unique = index.definition().unique && index.definition().columns.len() == 1;
+        let rows = |operand| if unique { 1 } else { rows_of(index, operand) };
+        operands.iter().map(rows).fold(0, u64::saturating_add) <= limits::INLINE_SCAN_ROWS
     })
+}
+
+/// The same for one condition, that a column equals what a text means to it. A text that means nothing equals no value.
+pub(crate) fn is_quick_for(table: &Table, column: usize, text: &str) -> bool {
+    let data_type = table.schema().columns.get(column).map(|column| column.data_type);
+    match data_type.and_then(|data_type| Value::parse(text, data_type).ok()) {
+        Some(value) => is_quick(table, &[Filter::equal(column, value)]),
+        None => true,
+    }
 }
 
 /// Runs a read on a thread that may block.
@@ -27,4 +47,50 @@ pub(crate) async fn off_thread<T: Send + 'static>(read: impl FnOnce() -> T + Sen
         tracing::error!(%error, "a read ended in a panic");
         Failure::internal()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cachesql_node::{NodeConfig, RequestOptions, Statement};
+
+    /// A table of more rows than are looked at on the spot, half of which are of one kind.
+    async fn table() -> std::sync::Arc<Table> {
+        let node = cachesql_node::Node::start(NodeConfig::new(1 << 30)).await.expect("a node");
+        let run =
+            async |sql: String| node.sql(Statement::new(&sql), &RequestOptions::default()).await.expect("good SQL");
+        run("CREATE TABLE t (id INTEGER PRIMARY KEY, kind INTEGER, free INTEGER)".into()).await;
+        run("CREATE INDEX kinds ON t (kind)".into()).await;
+        let half = limits::INLINE_SCAN_ROWS + 1;
+        for kind in [None, Some(7)] {
+            let first = if kind.is_some() { half } else { 0 };
+            let row = |id: u64| format!("({id}, {}, 1)", kind.map_or(id.to_string(), |kind: u64| kind.to_string()));
+            let rows: Vec<String> = (first..first + half).map(row).collect();
+            run(format!("INSERT INTO t VALUES {}", rows.join(", "))).await;
+        }
+        let snapshot = node.snapshot();
+        let table = snapshot.table("t").expect("just made").clone();
+        node.shutdown().await;
+        table
+    }
+
+    #[tokio::test]
+    async fn reads_that_find_many_rows_are_not_quick() {
+        let table = table().await;
+        let equal = |column, value| vec![Filter::equal(column, Value::Integer(value))];
+        assert!(is_quick(&table, &equal(0, 5)));
+        assert!(is_quick(&table, &equal(1, 5)));
+        assert!(!is_quick(&table, &equal(1, 7)), "an index finds too many");
+        assert!(!is_quick(&table, &equal(2, 1)), "there is no index");
+        assert!(!is_quick(&table, &[]));
+        assert!(is_quick(&table, &[equal(1, 7), equal(0, 5)].concat()));
+        let list = |values: [i32; 2]| Filter::In {
+            column: 1,
+            operands: values.map(|v| Operand::Value(Value::Integer(v))).to_vec(),
+        };
+        assert!(is_quick(&table, &[list([1, 2])]));
+        assert!(!is_quick(&table, &[list([1, 7])]));
+        assert!(!is_quick_for(&table, 1, "7"));
+        assert!(is_quick_for(&table, 1, "8") && is_quick_for(&table, 1, "x"));
+    }
 }

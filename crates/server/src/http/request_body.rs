@@ -11,6 +11,7 @@ use hyper::{HeaderMap, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::failure::Failure;
+use super::long_read::off_thread;
 
 /// Bytes that one permit of the budget stands for.
 const PERMIT_BYTES: usize = 64 << 10;
@@ -39,6 +40,17 @@ impl RequestBody {
             )
         })?;
         Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+    }
+
+    /// Makes something of the text: on the spot of a short one, on a thread that may block of a long one.
+    pub(crate) async fn decode<T: Send + 'static>(
+        self,
+        decode: impl FnOnce(&str) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        if self.bytes.len() <= limits::HTTP_INLINE_BODY_BYTES {
+            return decode(self.text()?);
+        }
+        off_thread(move || decode(self.text()?)).await?
     }
 }
 

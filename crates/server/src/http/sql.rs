@@ -23,9 +23,7 @@ pub(crate) async fn run(call: &mut Call<'_>) -> Result<Response<AnswerBody>, Fai
     let preferences = Preferences::read(call.headers())?;
     let options = call.options()?;
     let body = call.read_body().await?;
-    let statements = read_statements(body.text()?)?;
-    drop(body);
-    match statements {
+    match body.decode(read_statements).await? {
         StatementsBody::One(one) => run_one(call, one, rows_type, &preferences, options).await,
         StatementsBody::Batch(batch) => run_batch(call, batch, rows_type, &preferences, options).await,
     }

@@ -13,7 +13,7 @@ use crate::http::body::{self, AnswerBody, Part, PartRows};
 use crate::http::call::{Call, set_position, set_token};
 use crate::http::encode::{Encoder, JsonStyle, Layout};
 use crate::http::failure::Failure;
-use crate::http::long_read::{is_quick, off_thread};
+use crate::http::long_read::{is_quick, is_quick_for, off_thread};
 
 /// Rows are flat objects in column order; what is nested is text.
 const STYLE: JsonStyle = JsonStyle { numbers_as_strings: false, json_as_text: true, one_line: false };
@@ -24,7 +24,7 @@ type Found = Result<Response<AnswerBody>, Failure>;
 pub(super) async fn get(call: &Call<'_>, parameters: &OriginalParameters<'_>) -> Found {
     let table = parameters.table()?;
     let (column, value) = parameters.column_and_value()?;
-    if is_on_the_spot(call, table, Some(column)) {
+    if is_on_the_spot(call, table, Some((column, value))) {
         return direct(call, call.node().original().get(table, column, value)).await;
     }
     let [table, column, value] = owned([table, column, value]);
@@ -75,7 +75,8 @@ pub(super) async fn composite(call: &Call<'_>, parameters: &OriginalParameters<'
         return Err(missing("index/values"));
     };
     // `A+B` that was not percent-encoded arrives as `A B`.
-    if is_on_the_spot(call, table, index.split(['+', ' ']).next()) {
+    let first = index.split(['+', ' ']).next().zip(values.split(',').next());
+    if is_on_the_spot(call, table, first) {
         return direct(call, call.node().original().composite(table, index, values)).await;
     }
     let [table, index, values] = owned([table, index, values]);
@@ -83,11 +84,12 @@ pub(super) async fn composite(call: &Call<'_>, parameters: &OriginalParameters<'
 }
 
 /// Whether a read of a table, that fixes a column to a value, is served on the spot. What is unknown is refused quickly.
-fn is_on_the_spot(call: &Call<'_>, table: &str, fixed: Option<&str>) -> bool {
+/// Whether a read is quick; `fixed` is a column and what it must equal.
+fn is_on_the_spot(call: &Call<'_>, table: &str, fixed: Option<(&str, &str)>) -> bool {
     let snapshot = call.node().snapshot();
     snapshot.table(table).is_none_or(|table| {
-        let column = fixed.and_then(|column| table.schema().column(column));
-        is_quick(table, column.into_iter())
+        let fixed = fixed.and_then(|(column, text)| Some((table.schema().column(column)?, text)));
+        fixed.map_or_else(|| is_quick(table, &[]), |(column, text)| is_quick_for(table, column, text))
     })
 }
 

@@ -12,7 +12,7 @@ use crate::http::answer::{answer, set_header};
 use crate::http::body::{self, AnswerBody, Part};
 use crate::http::call::{Call, set_position};
 use crate::http::failure::Failure;
-use crate::http::long_read::{fixed_columns, is_quick, off_thread};
+use crate::http::long_read::{is_quick, off_thread};
 use crate::http::prefer::Preferences;
 
 /// `preference-applied` (RFC 7240, 3).
@@ -28,7 +28,7 @@ pub(crate) async fn read(call: &Call<'_>, name: &str) -> Result<Response<AnswerB
     let schema = table.schema();
     let mut query = RestQuery::parse(schema, call.query())?;
     let page = Page::of(call.method(), headers, query.limit, query.offset)?;
-    let quick = is_quick(table, fixed_columns(&query.filters));
+    let quick = is_quick(table, &query.filters);
     let filter = query.filter();
     let select = Select {
         table: schema.name.clone(),

@@ -16,6 +16,7 @@ use crate::http::body::{self, AnswerBody, Part};
 use crate::http::call::{Call, set_token};
 use crate::http::decode::{BodyRows, MissingColumns, RowFormat, read_rows};
 use crate::http::failure::Failure;
+use crate::http::long_read::off_thread;
 use crate::http::prefer::{Preferences, Resolution, Return};
 
 /// What every write reads off its request before the body.
@@ -48,7 +49,8 @@ impl Request {
         let format = RowFormat::of(call.headers())?;
         let missing = if self.preferences.missing_default { MissingColumns::Null } else { MissingColumns::Refuse };
         let body = call.read_body().await?;
-        read_rows(&self.schema, format, body.text()?, self.query.body_columns.clone(), missing)
+        let (schema, columns) = (self.schema.clone(), self.query.body_columns.clone());
+        body.decode(move |text| read_rows(&schema, format, text, columns, missing)).await
     }
 
     /// Refuses beforehand what would write another number of rows than the request allows.
@@ -68,13 +70,14 @@ impl Request {
     }
 
     /// The same for the rows that a filter keeps now. A write that comes between may change them; the snapshot's rows decide.
-    fn check_filtered(&self, call: &Call<'_>, filter: Option<&Filter>) -> Result<(), Failure> {
+    async fn check_filtered(&self, call: &Call<'_>, filter: Option<&Filter>) -> Result<(), Failure> {
         let single = self.rows_type == RowsType::Object && self.returns_rows();
         if !single && self.preferences.row_limit().is_none() {
             return Ok(());
         }
-        let snapshot = call.node().snapshot();
-        self.check_rows(count(call.node(), &snapshot, &self.schema.name, filter.cloned())?)
+        let (node, name, filter) = (call.node().clone(), self.schema.name.clone(), filter.cloned());
+        let rows = off_thread(move || count(&node, &node.snapshot(), &name, filter)).await??;
+        self.check_rows(rows)
     }
 
     /// The filter of a PATCH or DELETE, which must have one unless all rows are meant.
@@ -136,7 +139,7 @@ enum RangeForm {
 
 /// POST: new rows, or an upsert when the request prefers a resolution.
 pub(crate) async fn insert(call: &mut Call<'_>, name: &str) -> Result<Response<AnswerBody>, Failure> {
-    let request = Request::read(&call, name).await?;
+    let request = Request::read(call, name).await?;
     if !request.query.filters.is_empty() {
         return Err(Failure::syntax("POST takes no filters"));
     }
@@ -202,14 +205,14 @@ fn percent_encoded(text: &str) -> String {
 
 /// PATCH: new values in the rows that the filter keeps.
 pub(crate) async fn update(call: &mut Call<'_>, name: &str) -> Result<Response<AnswerBody>, Failure> {
-    let mut request = Request::read(&call, name).await?;
+    let mut request = Request::read(call, name).await?;
     let filter = request.required_filter("PATCH")?;
     let body = request.body_rows(call).await?;
     let Ok([row]) = <[Vec<Value>; 1]>::try_from(body.rows) else {
         return Err(Failure::syntax("PATCH takes one object"));
     };
     let set: Vec<(usize, Value)> = body.columns.into_iter().zip(row).collect();
-    request.check_filtered(&call, filter.as_ref())?;
+    request.check_filtered(call, filter.as_ref()).await?;
     let changed = Statuses { with_rows: StatusCode::OK, without_rows: StatusCode::NO_CONTENT, range: RangeForm::Page };
     if set.is_empty() {
         let snapshot = call.node().snapshot();
@@ -224,9 +227,9 @@ pub(crate) async fn update(call: &mut Call<'_>, name: &str) -> Result<Response<A
 
 /// DELETE: the rows that the filter keeps go.
 pub(crate) async fn delete(call: &Call<'_>, name: &str) -> Result<Response<AnswerBody>, Failure> {
-    let mut request = Request::read(&call, name).await?;
+    let mut request = Request::read(call, name).await?;
     let filter = request.required_filter("DELETE")?;
-    request.check_filtered(&call, filter.as_ref())?;
+    request.check_filtered(call, filter.as_ref()).await?;
     let write = Write::Delete { table: request.schema.name.clone(), filter, returning: request.returns_rows() };
     let written = call.node().write(&request.snapshot, write, &request.options).await?;
     let gone = Statuses { with_rows: StatusCode::OK, without_rows: StatusCode::NO_CONTENT, range: RangeForm::Total };
@@ -235,7 +238,7 @@ pub(crate) async fn delete(call: &Call<'_>, name: &str) -> Result<Response<Answe
 
 /// PUT: one row by its key, new or replaced whole.
 pub(crate) async fn put(call: &mut Call<'_>, name: &str) -> Result<Response<AnswerBody>, Failure> {
-    let request = Request::read(&call, name).await?;
+    let request = Request::read(call, name).await?;
     let key = request.schema.key.clone();
     if key.is_empty() {
         return Err(Failure::unsupported(format!("table {} has no primary key to PUT by", request.schema.name)));
