@@ -77,6 +77,12 @@ fn by_text(text: &str) -> SqlError {
         SqlError::UnknownFunction(message)
     } else if says("Cannot infer common") || says("Cannot coerce") || says("cannot be evaluated because") {
         SqlError::TypeMismatch(message)
+    } else if says("LIMIT must be") {
+        SqlError::Refused { sqlstate: "2201W", message: "LIMIT must not be negative".into() }
+    } else if says("OFFSET must be") {
+        SqlError::Refused { sqlstate: "2201X", message: "OFFSET must not be negative".into() }
+    } else if says("logical expression Exists") {
+        SqlError::NotSupported("EXISTS as a value; it may stand in WHERE, and a count may stand in its place".into())
     } else if says("GROUP BY") {
         SqlError::Grouping(message)
     } else if says("more than one row") {

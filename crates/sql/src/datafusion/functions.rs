@@ -108,6 +108,11 @@ impl ScalarUDFImpl for Widened {
         "widened"
     }
 
+    /// With the casts, which DataFusion leaves out of names: `sum(a)` and `sum(a::double precision)` are two sums.
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.iter().map(Expr::to_string).collect())
+    }
+
     fn signature(&self) -> &Signature {
         &self.signature
     }

@@ -13,7 +13,7 @@ use cachesql_types::{Decimal, TableSchema};
 use sqlparser::ast::{
     CastKind, DataType, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select,
     SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias, TableFactor, Value, ValueWithSpan,
-    VisitMut, VisitorMut, WindowType, visit_relations,
+    VisitMut, VisitorMut, WindowType, visit_expressions_mut, visit_relations,
 };
 
 use crate::bind::object_name;
@@ -255,7 +255,7 @@ fn name_repeated(items: &mut [SelectItem]) {
     for (position, item) in items.iter_mut().enumerate() {
         let repeated = match item {
             SelectItem::UnnamedExpr(expr) => {
-                let again = !seen.insert(expr.to_string());
+                let again = !seen.insert(without_casts(expr));
                 let hidden = last_name(expr).is_some_and(|(name, qualified)| {
                     let other = if qualified { &bare } else { &qualified_names };
                     let hidden = other.contains(&name);
@@ -282,6 +282,18 @@ fn name_repeated(items: &mut [SelectItem]) {
             }
         }
     }
+}
+
+/// An expression as DataFusion names it: casts are no part of the name, nor are parentheses.
+fn without_casts(expr: &Expr) -> String {
+    let mut bare = expr.clone();
+    let _ = visit_expressions_mut(&mut bare, |expr| {
+        while let Expr::Cast { expr: inner, .. } | Expr::Nested(inner) = expr {
+            *expr = inner.as_ref().clone();
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    bare.to_string()
 }
 
 /// The last part of a column's name, and whether a table stands before it. `a.id` and `b.id` do not collide; `a.id` and

@@ -298,3 +298,17 @@ async fn a_double_beside_a_decimal_stays_a_double() {
         assert_eq!(numbers(&rows), numbers(&wanted), "{sql}: {rows:?}");
     }
 }
+
+#[tokio::test]
+async fn items_that_differ_in_a_cast_alone_are_columns_of_their_own() {
+    let node = Node::new();
+    let values = "(VALUES (7, '8')) v(a, b)";
+    assert_eq!(node.rows(&format!("SELECT a, a::text || '', a::text FROM {values}")).await, ["7|7|7"]);
+    assert_eq!(node.rows(&format!("SELECT a + 1, (a::bigint) + 1, (a) + 1 FROM {values}")).await, ["8|8|8"]);
+    assert_eq!(
+        node.rows(&format!("SELECT sum(a), sum(a::double precision), sum(b::int) FROM {values}")).await,
+        ["7|7|8"]
+    );
+    let ordered = "SELECT a, a::text FROM (VALUES (10), (9)) v(a) ORDER BY a::text";
+    assert_eq!(node.rows(ordered).await, ["10|10", "9|9"]);
+}
