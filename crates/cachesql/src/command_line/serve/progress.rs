@@ -103,7 +103,6 @@ impl View {
             return;
         }
         for load in loads.iter().filter(|l| l.phase == LoadPhase::Loading) {
-            // A file is read whole for its types before the first row is counted.
             if load.rows == 0 {
                 eprintln!("{}: waiting for its first rows", load.table);
                 continue;
@@ -150,13 +149,18 @@ impl Bars {
         }
         let bar = self.of_table.entry(load.table.clone()).or_insert_with(|| {
             let bar = terminal::bars().add(ProgressBar::no_length());
-            set_template(&bar, "{prefix:16} {spinner} {human_pos} rows");
+            set_template(&bar, "{prefix:16} {spinner} {msg}");
+            // A file is read whole for its types before the first row is counted.
+            bar.set_message("waiting for its first rows");
             bar.set_prefix(load.table.clone());
             bar
         });
         if let Some(estimate) = load.estimate.filter(|_| bar.length().is_none()) {
             bar.set_length(estimate.rows);
             set_template(bar, "{prefix:16} {bar:30} {percent:>3} %  {human_pos} rows");
+        }
+        if load.rows > 0 {
+            bar.set_message(format!("{} rows", load.rows));
         }
         bar.set_position(load.rows);
     }
