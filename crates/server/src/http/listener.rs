@@ -70,6 +70,12 @@ pub enum HttpDoorError {
         /// Why.
         source: std::io::Error,
     },
+    /// The system gives no threads to serve connections on.
+    #[error("http: no threads to serve connections on: {source}")]
+    Threads {
+        /// Why.
+        source: std::io::Error,
+    },
     /// The address can be reached from other machines, and nothing says who may.
     #[error(
         "http: {address} can be reached from other machines; set an access token, or say `insecure = true` if everyone may read and write"
@@ -85,6 +91,7 @@ pub struct HttpDoor {
     listener: TcpListener,
     local: SocketAddr,
     config: HttpConfig,
+    workers: Workers,
 }
 
 impl HttpDoor {
@@ -98,7 +105,8 @@ impl HttpDoor {
         }
         let listener = TcpListener::bind(addresses.as_slice()).await.map_err(failed)?;
         let local = listener.local_addr().map_err(failed)?;
-        Ok(HttpDoor { listener, local, config })
+        let workers = Workers::start().map_err(|source| HttpDoorError::Threads { source })?;
+        Ok(HttpDoor { listener, local, config, workers })
     }
 
     /// Where it listens.
@@ -109,16 +117,12 @@ impl HttpDoor {
     /// Serves until `shutdown` is ready; then accepts nothing more, lets requests under way finish, and returns at the
     /// latest when the grace is over.
     pub async fn serve(self, node: Arc<Node>, shutdown: impl Future<Output = ()> + Send) {
-        let HttpDoor { listener, local, config } = self;
+        let HttpDoor { listener, local, config, workers } = self;
         let grace = config.shutdown_grace;
         let all = u32::try_from(config.connections.clamp(1, Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
         let slots = Arc::new(Semaphore::new(usize::try_from(all).unwrap_or(Semaphore::MAX_PERMITS)));
         let patience = patience(&config);
         let door = Arc::new(Door::new(node, local, config));
-        let workers = match Workers::start() {
-            Ok(workers) => workers,
-            Err(error) => return tracing::error!(%error, "no threads to serve connections on"),
-        };
         let mut watches: Vec<Watch> = Vec::new();
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
