@@ -20,7 +20,6 @@ use super::access::AccessToken;
 use super::activity::{Activity, Order, Patience, Watch};
 use super::door::Door;
 use super::socket::WatchedSocket;
-use super::workers::Workers;
 
 /// How the HTTP door is opened.
 #[derive(Clone, Debug)]
@@ -70,12 +69,6 @@ pub enum HttpDoorError {
         /// Why.
         source: std::io::Error,
     },
-    /// The system gives no threads to serve connections on.
-    #[error("http: no threads to serve connections on: {source}")]
-    Threads {
-        /// Why.
-        source: std::io::Error,
-    },
     /// The address can be reached from other machines, and nothing says who may.
     #[error(
         "http: {address} can be reached from other machines; set an access token, or say `insecure = true` if everyone may read and write"
@@ -91,7 +84,6 @@ pub struct HttpDoor {
     listener: TcpListener,
     local: SocketAddr,
     config: HttpConfig,
-    workers: Workers,
 }
 
 impl HttpDoor {
@@ -105,8 +97,7 @@ impl HttpDoor {
         }
         let listener = TcpListener::bind(addresses.as_slice()).await.map_err(failed)?;
         let local = listener.local_addr().map_err(failed)?;
-        let workers = Workers::start().map_err(|source| HttpDoorError::Threads { source })?;
-        Ok(HttpDoor { listener, local, config, workers })
+        Ok(HttpDoor { listener, local, config })
     }
 
     /// Where it listens.
@@ -117,7 +108,7 @@ impl HttpDoor {
     /// Serves until `shutdown` is ready; then accepts nothing more, lets requests under way finish, and returns at the
     /// latest when the grace is over.
     pub async fn serve(self, node: Arc<Node>, shutdown: impl Future<Output = ()> + Send) {
-        let HttpDoor { listener, local, config, workers } = self;
+        let HttpDoor { listener, local, config } = self;
         let grace = config.shutdown_grace;
         let all = u32::try_from(config.connections.clamp(1, Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
         let slots = Arc::new(Semaphore::new(usize::try_from(all).unwrap_or(Semaphore::MAX_PERMITS)));
@@ -132,8 +123,7 @@ impl HttpDoor {
                 (stream, permit) = accept(&listener, &slots) => {
                     let activity = Arc::<Activity>::default();
                     watches.push(Watch::new(activity.clone()));
-                    let (door, stream) = (door.clone(), stream.into_std());
-                    workers.serve(serve_connection(stream, door, activity, permit));
+                    tokio::spawn(serve_connection(stream, door.clone(), activity, permit));
                 }
                 _ = ticks.tick() => watches.retain_mut(|watch| watch.tick(patience)),
                 () = shutdown.as_mut() => break,
@@ -190,20 +180,7 @@ async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (TcpStream, O
     }
 }
 
-async fn serve_connection(
-    stream: std::io::Result<std::net::TcpStream>,
-    door: Arc<Door>,
-    activity: Arc<Activity>,
-    permit: OwnedSemaphorePermit,
-) {
-    // It is registered anew, with the runtime of this thread.
-    let stream = match stream.and_then(TcpStream::from_std) {
-        Ok(stream) => stream,
-        Err(error) => {
-            tracing::warn!(%error, "a connection could not be served");
-            return activity.close();
-        }
-    };
+async fn serve_connection(stream: TcpStream, door: Arc<Door>, activity: Arc<Activity>, permit: OwnedSemaphorePermit) {
     // Without it small answers wait for the reader's delayed acknowledgement.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY");

@@ -30,7 +30,6 @@ mod socket;
 mod sql;
 mod statements;
 mod status;
-mod workers;
 
 pub use access::AccessToken;
 pub use listener::{HttpConfig, HttpDoor, HttpDoorError, serve};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cachesql_types::{DataType, Decimal, Value};
 use smallvec::SmallVec;
 
-use super::tree::Key;
+use super::tree::{Bounds, Key};
 use crate::cell::Cell;
 
 /// A key under construction or being looked up; short ones need no allocation.
@@ -33,28 +33,28 @@ impl Key for u64 {
         0
     }
 
-    fn search(keys: &[u64], key: &u64) -> Result<usize, usize> {
-        search_numbers(keys, *key)
+    fn search(keys: &[u64], key: &u64, (least, greatest): Bounds<'_, u64>) -> Result<usize, usize> {
+        let (least, greatest) = (least.or(keys.first()), greatest.or(keys.last()));
+        search_numbers(keys, *key, *least.unwrap_or(&0), *greatest.unwrap_or(&u64::MAX))
     }
 }
 
-/// Finds a number among ascending ones. It begins where the number would be were they evenly spread, which keys that count
-/// upwards are: one or two lines of memory are read then, where halving reads one for nearly each step. From there it looks
-/// ever further to one side, and halves what is left: twice the steps of halving alone, for the worst of keys.
-fn search_numbers(keys: &[u64], key: u64) -> Result<usize, usize> {
-    let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return Err(0) };
-    if key <= *first {
-        return if key == *first { Ok(0) } else { Err(0) };
-    }
-    if key >= *last {
-        return if key == *last { Ok(keys.len() - 1) } else { Err(keys.len()) };
-    }
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let guess = ((key - first) as f64 / (last - first) as f64 * (keys.len() - 1) as f64) as usize;
+/// Finds a number among ascending ones. It begins where the number would be were they evenly spread between two bounds, which
+/// keys that count upwards are: one line of memory is read then, where halving reads one for nearly each step. From there it
+/// looks ever further to one side, and halves what is left: twice the steps of halving alone, for the worst of keys and bounds.
+fn search_numbers(keys: &[u64], key: u64, least: u64, greatest: u64) -> Result<usize, usize> {
+    let share = |part: u64, whole: u64| {
+        #[allow(clippy::cast_precision_loss)]
+        let share = part as f64 * keys.len() as f64 / whole.max(1) as f64;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let at = share as usize;
+        at
+    };
+    let guess = share(key.saturating_sub(least), greatest.saturating_sub(least));
     // All keys before `low` are smaller, all from `high` on are larger.
     let (mut low, mut high) = (0, keys.len());
     let mut step = 1;
-    let mut at = guess.min(high - 1);
+    let mut at = guess.min(high.saturating_sub(1));
     while low < high {
         match keys.get(at).map_or(Ordering::Greater, |found| found.cmp(&key)) {
             Ordering::Equal => return Ok(at),

@@ -67,15 +67,20 @@ proptest! {
     #[test]
     fn numbers_are_found_however_they_are_spread(
         mut keys in prop::collection::vec((0_u32..64, 0_u64..4).prop_map(|(shift, low)| (1 << shift) | low), 0..200),
-        steady in 0_u64..3, others in prop::collection::vec(any::<u64>(), 0..4),
+        steady in 0_u64..3, others in prop::collection::vec(any::<u64>(), 0..4), lied in any::<bool>(),
     ) {
         // Even spreads, powers of two, and the ends of what there is.
         keys.extend((0..steady * 100).map(|n| n * 7));
         keys.extend(others.iter().copied());
         keys.sort_unstable();
         keys.dedup();
+        // Bounds that are true, and some that are not: they may cost time, and nothing else.
+        let bounds = if lied { (Some(77), Some(5)) } else { (keys.first().copied(), keys.last().map(|k| k.saturating_add(1))) };
         for key in keys.iter().flat_map(|k| [k.saturating_sub(1), *k, k.saturating_add(1)]).chain([0, u64::MAX]) {
-            prop_assert_eq!(search_numbers(&keys, key), keys.binary_search(&key), "{} among {:?}", key, &keys);
+            for (least, greatest) in [(None, None), (bounds.0, None), (None, bounds.1), bounds] {
+                let found = <u64 as Key>::search(&keys, &key, (least.as_ref(), greatest.as_ref()));
+                prop_assert_eq!(found, keys.binary_search(&key), "{} among {:?}", key, &keys);
+            }
         }
     }
 

@@ -15,11 +15,15 @@ pub(crate) trait Key: Clone + Sized {
     /// Bytes beyond the key's own size.
     fn heap_bytes(&self) -> usize;
 
-    /// Where among ascending keys one is, or would be.
-    fn search(keys: &[Self], key: &Self::Lookup) -> Result<usize, usize> {
+    /// Where among ascending keys one is, or would be. None of them is below `bounds.0` or above `bounds.1`, where those are
+    /// known.
+    fn search(keys: &[Self], key: &Self::Lookup, _bounds: Bounds<'_, Self>) -> Result<usize, usize> {
         keys.binary_search_by(|k| k.lookup().cmp(key))
     }
 }
+
+/// The least and the greatest that the keys of a node can be, as far as the nodes above it tell.
+pub(crate) type Bounds<'a, K> = (Option<&'a K>, Option<&'a K>);
 
 /// What a key leads to.
 pub(crate) trait Entry: Clone {
@@ -104,7 +108,7 @@ fn reserve_one<T>(items: &mut Vec<T>, most: usize) {
 
 impl<K: Key, V: Entry> Leaf<K, V> {
     fn position(&self, key: &K::Lookup) -> Result<usize, usize> {
-        K::search(&self.keys, key)
+        K::search(&self.keys, key, (None, None))
     }
 
     fn insert(
@@ -155,7 +159,11 @@ impl<K: Key, V: Entry> Leaf<K, V> {
 impl<K: Key, V: Entry> Inner<K, V> {
     /// The child under which the key belongs.
     fn child_of(&self, key: &K::Lookup) -> usize {
-        match K::search(&self.separators, key) {
+        self.child_within(key, (None, None))
+    }
+
+    fn child_within(&self, key: &K::Lookup, bounds: Bounds<'_, K>) -> usize {
+        match K::search(&self.separators, key, bounds) {
             Ok(at) => at + 1,
             Err(at) => at,
         }
@@ -433,10 +441,16 @@ impl<K: Key, V: Entry> Tree<K, V> {
 
     pub(crate) fn get(&self, key: &K::Lookup) -> Option<&V> {
         let mut node = &*self.root;
+        let mut bounds = (None, None);
         loop {
             match node {
-                Node::Leaf(leaf) => return leaf.values.get(leaf.position(key).ok()?),
-                Node::Inner(inner) => node = &inner.children[inner.child_of(key)].node,
+                Node::Leaf(leaf) => return leaf.values.get(K::search(&leaf.keys, key, bounds).ok()?),
+                Node::Inner(inner) => {
+                    let at = inner.child_within(key, bounds);
+                    let below = at.checked_sub(1).and_then(|at| inner.separators.get(at));
+                    bounds = (below.or(bounds.0), inner.separators.get(at).or(bounds.1));
+                    node = &inner.children[at].node;
+                }
             }
         }
     }

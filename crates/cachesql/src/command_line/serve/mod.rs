@@ -97,7 +97,7 @@ fn of_door(error: HttpDoorError) -> Failure {
         HttpDoorError::Listen { ref source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
             Failure::Failed(format!("{error}; another program answers there. --http 127.0.0.1:0 takes any free port"))
         }
-        HttpDoorError::Listen { .. } | HttpDoorError::Threads { .. } => Failure::Failed(error.to_string()),
+        HttpDoorError::Listen { .. } => Failure::Failed(error.to_string()),
     }
 }
 
