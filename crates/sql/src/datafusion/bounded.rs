@@ -5,6 +5,7 @@
 //! whenever rows are handed from one operator to the next, and before constants are folded.
 
 use std::cell::Cell;
+use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -37,16 +38,16 @@ pub(crate) fn begin_batch() {
     MADE.set(0);
 }
 
-/// Counts what a function is about to make; an error when that is too much.
-pub(crate) fn charge(function: &str, bytes: usize) -> Result<()> {
+/// Counts what a function, or an operator, is about to make; an error when that is too much.
+pub(crate) fn charge(function: impl fmt::Display, bytes: usize) -> Result<()> {
+    let too_much = |message: String| Err(DataFusionError::External(Box::new(SqlError::Memory(message))));
+    if bytes > MOST_BYTES {
+        return too_much(format!("{function} would make more than {MOST_BYTES} bytes"));
+    }
     let together = MADE.get().saturating_add(bytes);
-    let (limit, what) = match bytes > MOST_BYTES {
-        true => (MOST_BYTES, format!("{function} would make more than")),
-        false => (MOST_BYTES_TOGETHER, "functions would make together, of one batch of rows, more than".to_owned()),
-    };
-    if bytes > MOST_BYTES || together > MOST_BYTES_TOGETHER {
-        let error = SqlError::Memory(format!("{what} {limit} bytes"));
-        return Err(DataFusionError::External(Box::new(error)));
+    if together > MOST_BYTES_TOGETHER {
+        let what = "functions would make together, of one batch of rows, more than";
+        return too_much(format!("{what} {MOST_BYTES_TOGETHER} bytes"));
     }
     MADE.set(together);
     Ok(())
@@ -141,9 +142,10 @@ impl Bounded {
 pub(crate) fn text_bytes(value: &ColumnarValue, rows: usize) -> Result<usize> {
     let total = |array: &ArrayRef| -> Result<usize> {
         Ok(match array.data_type() {
-            ArrowType::Utf8 => array.as_string::<i32>().value_data().len(),
+            // Row by row: a part of an array shares the buffers of the whole.
+            ArrowType::Utf8 => array.as_string::<i32>().iter().flatten().map(str::len).sum(),
             ArrowType::Utf8View => array.as_string_view().iter().flatten().map(str::len).sum(),
-            ArrowType::Binary => array.as_binary::<i32>().value_data().len(),
+            ArrowType::Binary => array.as_binary::<i32>().iter().flatten().map(<[u8]>::len).sum(),
             ArrowType::BinaryView => array.as_binary_view().iter().flatten().map(<[u8]>::len).sum(),
             ArrowType::Null => 0,
             ArrowType::Dictionary(..) => {
@@ -197,7 +199,7 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        charge(&format!("{}()", self.name()), self.estimate(&args)?)?;
+        charge(format_args!("{}()", self.name()), self.estimate(&args)?)?;
         self.inner.invoke_with_args(args)
     }
 }

@@ -45,7 +45,9 @@ impl ExprPlanner for PostgresOperators {
             return Ok(PlannerResult::Planned(planned));
         }
         if op == BinaryOperator::StringConcat
-            && let (Some(left), Some(right)) = (joinable(&left, &right, schema), joinable(&right, &left, schema))
+            && let (Some((left, left_kind)), Some((right, right_kind))) =
+                (as_text(&left, schema), as_text(&right, schema))
+            && (left_kind == Kind::Text || right_kind == Kind::Text)
         {
             return Ok(PlannerResult::Planned(joined(left, right)));
         }
@@ -217,18 +219,17 @@ fn checked(operation: Arithmetic, left: &Expr, right: &Expr, schema: &DFSchema) 
     Ok(None)
 }
 
-/// A side of `||` as text, when one of the two is a text; `None` leaves it to DataFusion.
-fn joinable(side: &Expr, other: &Expr, schema: &DFSchema) -> Option<Expr> {
-    let (Ok(own), Ok(others)) = (side.get_type(schema), other.get_type(schema)) else { return None };
-    if kind(&own) == Kind::Text {
-        return Some(side.clone());
-    }
-    let uuid = own == ArrowType::FixedSizeBinary(16);
-    if uuid {
-        return (kind(&others) == Kind::Text).then(|| uuid_to_text(side.clone()));
-    }
-    let plain = own.is_primitive() || matches!(own, ArrowType::Boolean | ArrowType::Null);
-    (plain && kind(&others) == Kind::Text).then(|| cast(side.clone(), ArrowType::Utf8View))
+/// A side of `||` as text, and the kind that it was of; `None` for what has no text, such as lists and bytes.
+fn as_text(side: &Expr, schema: &DFSchema) -> Option<(Expr, Kind)> {
+    let own = side.get_type(schema).ok()?;
+    let text = match &own {
+        _ if kind(&own) == Kind::Text => side.clone(),
+        ArrowType::FixedSizeBinary(16) => uuid_to_text(side.clone()),
+        ArrowType::Boolean | ArrowType::Null => cast(side.clone(), ArrowType::Utf8View),
+        _ if own.is_primitive() => cast(side.clone(), ArrowType::Utf8View),
+        _ => return None,
+    };
+    Some((text, kind(&own)))
 }
 
 /// What operators' planning does not see: lists, ranges and casts.

@@ -112,19 +112,17 @@ impl DirectRows {
     /// Notes that the rows were read, in tables that keep count of it; others need no clock.
     pub fn touch(&self, now_ms: impl FnOnce() -> u64) {
         match &self.source {
-            Source::Count(_) => {}
-            Source::Table { table, .. } if !table.notes_reads() => {}
-            Source::Join { tables, .. } if !tables.iter().any(|table| table.notes_reads()) => {}
-            Source::Table { table, ids, .. } => {
+            Source::Table { table, ids, .. } if table.notes_reads() => {
                 let now_ms = now_ms();
                 ids.iter().for_each(|id| table.touch(*id, now_ms));
             }
-            Source::Join { tables, ids, .. } => {
+            Source::Join { tables, ids, .. } if tables.iter().any(|table| table.notes_reads()) => {
                 let now_ms = now_ms();
                 for row in ids.chunks(tables.len().max(1)) {
                     tables.iter().zip(row).for_each(|(table, id)| table.touch(*id, now_ms));
                 }
             }
+            Source::Count(_) | Source::Table { .. } | Source::Join { .. } => {}
         }
     }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 /// What the tree is ordered by.
-pub(crate) trait Key: Clone + Sized {
+pub(crate) trait Key: Clone {
     /// The borrowed form that look-ups use, so that they need not allocate.
     type Lookup: ?Sized + Ord;
     /// The key, borrowed.

@@ -83,8 +83,8 @@ pub(super) async fn composite(call: &Call<'_>, parameters: &OriginalParameters<'
     long(call, move |original| original.composite(&table, &index, &values)).await
 }
 
-/// Whether a read of a table, that fixes a column to a value, is served on the spot. What is unknown is refused quickly.
-/// Whether a read is quick; `fixed` is a column and what it must equal.
+/// Whether a read of a table is served on the spot; `fixed` is a column and what it must equal. What is unknown is refused
+/// quickly.
 fn is_on_the_spot(call: &Call<'_>, table: &str, fixed: Option<(&str, &str)>) -> bool {
     let snapshot = call.node().snapshot();
     snapshot.table(table).is_none_or(|table| {
