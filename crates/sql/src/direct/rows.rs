@@ -162,6 +162,14 @@ enum Place<'a> {
 }
 
 impl<'a> DirectRow<'a> {
+    /// Fetches what the fields begin with, ahead of reading them one by one.
+    #[inline]
+    pub fn warm(&self) {
+        if let Place::Table(Some(row), projection) = self.place {
+            row.warm(projection.iter().copied());
+        }
+    }
+
     /// One field, by its position among the answer's columns; NULL beyond them.
     #[inline]
     pub fn cell(&self, column: usize) -> Cell<'a> {

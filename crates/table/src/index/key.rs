@@ -33,30 +33,43 @@ impl Key for u64 {
         0
     }
 
-    fn search(keys: &[u64], key: &u64, (least, greatest): Bounds<'_, u64>) -> Result<usize, usize> {
-        let (least, greatest) = (least.or(keys.first()), greatest.or(keys.last()));
-        search_numbers(keys, *key, *least.unwrap_or(&0), *greatest.unwrap_or(&u64::MAX))
+    #[inline]
+    fn search<T>(
+        items: &[T],
+        key_of: impl Fn(&T) -> &u64,
+        key: &u64,
+        (least, greatest): Bounds<'_, u64>,
+    ) -> Result<usize, usize> {
+        let least = least.or_else(|| items.first().map(&key_of)).map_or(0, |k| *k);
+        let greatest = greatest.or_else(|| items.last().map(&key_of)).map_or(u64::MAX, |k| *k);
+        search_numbers(items, key_of, *key, (least, greatest))
     }
 }
 
 /// Finds a number among ascending ones. It begins where the number would be were they evenly spread between two bounds, which
 /// keys that count upwards are: one line of memory is read then, where halving reads one for nearly each step. From there it
 /// looks ever further to one side, and halves what is left: twice the steps of halving alone, for the worst of keys and bounds.
-fn search_numbers(keys: &[u64], key: u64, least: u64, greatest: u64) -> Result<usize, usize> {
+#[inline]
+fn search_numbers<T>(
+    items: &[T],
+    key_of: impl Fn(&T) -> &u64,
+    key: u64,
+    (least, greatest): (u64, u64),
+) -> Result<usize, usize> {
     let share = |part: u64, whole: u64| {
         #[allow(clippy::cast_precision_loss)]
-        let share = part as f64 * keys.len() as f64 / whole.max(1) as f64;
+        let share = part as f64 * items.len() as f64 / whole.max(1) as f64;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let at = share as usize;
         at
     };
     let guess = share(key.saturating_sub(least), greatest.saturating_sub(least));
     // All keys before `low` are smaller, all from `high` on are larger.
-    let (mut low, mut high) = (0, keys.len());
+    let (mut low, mut high) = (0, items.len());
     let mut step = 1;
     let mut at = guess.min(high.saturating_sub(1));
     while low < high {
-        match keys.get(at).map_or(Ordering::Greater, |found| found.cmp(&key)) {
+        match items.get(at).map_or(Ordering::Greater, |found| key_of(found).cmp(&key)) {
             Ordering::Equal => return Ok(at),
             Ordering::Less => {
                 low = at + 1;
@@ -72,7 +85,7 @@ fn search_numbers(keys: &[u64], key: u64, least: u64, greatest: u64) -> Result<u
             break;
         }
     }
-    match keys.get(low..high).unwrap_or_default().binary_search(&key) {
+    match items.get(low..high).unwrap_or_default().binary_search_by(|item| key_of(item).cmp(&key)) {
         Ok(at) => Ok(low + at),
         Err(at) => Err(low + at),
     }

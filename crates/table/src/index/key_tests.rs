@@ -78,7 +78,7 @@ proptest! {
         let bounds = if lied { (Some(77), Some(5)) } else { (keys.first().copied(), keys.last().map(|k| k.saturating_add(1))) };
         for key in keys.iter().flat_map(|k| [k.saturating_sub(1), *k, k.saturating_add(1)]).chain([0, u64::MAX]) {
             for (least, greatest) in [(None, None), (bounds.0, None), (None, bounds.1), bounds] {
-                let found = <u64 as Key>::search(&keys, &key, (least.as_ref(), greatest.as_ref()));
+                let found = <u64 as Key>::search(&keys, |k| k, &key, (least.as_ref(), greatest.as_ref()));
                 prop_assert_eq!(found, keys.binary_search(&key), "{} among {:?}", key, &keys);
             }
         }

@@ -8,43 +8,43 @@ pub(crate) struct Entries<'a, K, V> {
     /// Ranks that neither end has fetched yet.
     start: u64,
     end: u64,
-    front: std::slice::Iter<'a, V>,
-    back: std::slice::Iter<'a, V>,
+    front: std::slice::Iter<'a, (K, V)>,
+    back: std::slice::Iter<'a, (K, V)>,
 }
 
 impl<'a, K: Key, V: Entry> Iterator for Entries<'a, K, V> {
     type Item = &'a V;
 
     fn next(&mut self) -> Option<&'a V> {
-        if let Some(value) = self.front.next() {
+        if let Some((_, value)) = self.front.next() {
             return Some(value);
         }
         if self.start == self.end {
-            return self.back.next();
+            return self.back.next().map(|(_, value)| value);
         }
         let (leaf, at) = self.tree.leaf_at(self.start)?;
-        let rest = &leaf.values[at..];
+        let rest = leaf.get(at..)?;
         let take = usize::try_from(self.end - self.start).unwrap_or(usize::MAX).min(rest.len());
         self.start += take as u64;
         self.front = rest[..take].iter();
-        self.front.next()
+        self.front.next().map(|(_, value)| value)
     }
 }
 
 impl<K: Key, V: Entry> DoubleEndedIterator for Entries<'_, K, V> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        if let Some(value) = self.back.next_back() {
+        if let Some((_, value)) = self.back.next_back() {
             return Some(value);
         }
         if self.start == self.end {
-            return self.front.next_back();
+            return self.front.next_back().map(|(_, value)| value);
         }
         let (leaf, at) = self.tree.leaf_at(self.end - 1)?;
-        let rest = &leaf.values[..=at];
+        let rest = leaf.get(..=at)?;
         let take = usize::try_from(self.end - self.start).unwrap_or(usize::MAX).min(rest.len());
         self.end -= take as u64;
         self.back = rest[rest.len() - take..].iter();
-        self.back.next_back()
+        self.back.next_back().map(|(_, value)| value)
     }
 }
 

@@ -101,6 +101,27 @@ impl Column {
         }
     }
 
+    /// The buffer that a look at a row begins with, and the bits that each row takes in it: values, codes, or the ends of texts.
+    pub(crate) fn first_buffer(&self) -> (&Buffer, usize) {
+        match self {
+            Column::Boolean(a) => (a.values().inner(), 1),
+            Column::SmallInt(a) => (a.values().inner(), 16),
+            Column::Integer(a) => (a.values().inner(), 32),
+            Column::BigInt(a) => (a.values().inner(), 64),
+            Column::Real(a) => (a.values().inner(), 32),
+            Column::Double(a) => (a.values().inner(), 64),
+            Column::Decimal(a, _) => (a.values().inner(), 128),
+            Column::Date(a) => (a.values().inner(), 32),
+            Column::Time(a) => (a.values().inner(), 64),
+            Column::Timestamp(a) | Column::TimestampTz(a) => (a.values().inner(), 64),
+            Column::Uuid(a) => (a.values(), 128),
+            Column::Text(a) | Column::Json(a) => (a.offsets().inner().inner(), 32),
+            Column::Bytea(a) => (a.offsets().inner().inner(), 32),
+            Column::Dictionary8(codes, _) => (codes.values().inner(), 8),
+            Column::Dictionary16(codes, _) => (codes.values().inner(), 16),
+        }
+    }
+
     /// The column as scans present it. Only views and dictionary look-ups are made anew; no text is copied.
     pub(crate) fn present(&self) -> ArrayRef {
         match self {

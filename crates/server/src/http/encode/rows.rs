@@ -139,6 +139,7 @@ impl RowEncoder {
         let mut at = from;
         while at < rows.len() && out.len() < until {
             let row = rows.row(at);
+            row.warm();
             let cells: SmallVec<[Cell<'_>; INLINE_CELLS]> =
                 (0..self.shape.columns.len()).map(|c| row.cell(c)).collect();
             touch(&cells);
