@@ -62,6 +62,11 @@ impl Core {
         GroupSnapshot::clone(&self.snapshot.load())
     }
 
+    /// Reads the newest snapshot without holding on to it.
+    pub(crate) fn read_now<T>(&self, read: impl FnOnce(&GroupSnapshot) -> T) -> T {
+        read(&self.snapshot.load())
+    }
+
     /// Makes a snapshot the newest: readers that come from now on see it, those at work keep theirs.
     pub(crate) fn publish(&self, snapshot: GroupSnapshot) {
         let index = snapshot.index();

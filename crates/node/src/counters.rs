@@ -14,6 +14,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::memory::bytes_of;
+use crate::sharded::ShardedCounter;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ErrorLabels {
@@ -51,9 +52,9 @@ struct CacheLabels {
 pub struct Counters {
     registry: Registry,
     /// Reads that were answered from an index or the rows directly.
-    pub reads_direct: Counter,
+    pub reads_direct: ShardedCounter,
     /// Reads that DataFusion answered.
-    pub reads_datafusion: Counter,
+    pub reads_datafusion: ShardedCounter,
     /// Writes that were answered.
     pub writes: Counter,
     /// Rows that they wrote.
@@ -75,7 +76,7 @@ const LOAD_BUCKETS: [f64; 10] = [0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0, 90
 impl Counters {
     pub(crate) fn new() -> Counters {
         let mut registry = Registry::with_prefix("cachesql");
-        let reads = Family::<PathLabels, Counter>::default();
+        let reads = Family::<PathLabels, ShardedCounter>::default();
         let reads_direct = reads.get_or_create_owned(&PathLabels { path: "direct" });
         let reads_datafusion = reads.get_or_create_owned(&PathLabels { path: "datafusion" });
         registry.register("reads", "Reads answered, by the path that answered them", reads);

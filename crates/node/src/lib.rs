@@ -21,6 +21,7 @@ mod refresher;
 mod remembered;
 mod request;
 mod retention;
+mod sharded;
 mod source;
 mod tasks;
 mod writer;
@@ -39,8 +40,11 @@ pub use error::NodeError;
 pub use log::{Entry, EntryError, LocalLog, Log};
 pub use memory::{MemoryReport, TableMemoryReport};
 pub use node::Node;
-pub use original::{Original, OriginalHealth, OriginalMetrics, TableDetail, TableListing, TableStats};
+pub use original::{
+    Original, OriginalHealth, OriginalMetrics, OriginalRead, OriginalRows, TableDetail, TableListing, TableStats,
+};
 pub use remembered::RequestKey;
 pub use request::{
     BatchAnswer, Consistency, LoadPhase, LoadReport, RequestOptions, SqlAnswer, Statement, TableLoad, WriteAnswer,
 };
+pub use sharded::{Sharded, ShardedCounter};

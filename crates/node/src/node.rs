@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cachesql_sql::{DirectRows, Engine, Explanation, Prepared, Rows, Select, StatementKind, Write};
-use cachesql_table::{GroupSnapshot, Operation};
+use cachesql_sql::{DirectRows, Engine, Explanation, Prepared, Rows, Select, SqlError, StatementKind, Write};
+use cachesql_table::{GroupSnapshot, Operation, Table};
 use cachesql_types::{Token, limits};
 use futures::future::join_all;
 use tokio::sync::{Semaphore, watch};
@@ -129,6 +129,11 @@ impl Node {
         self.core.snapshot()
     }
 
+    /// Reads the newest snapshot, at once. Cheaper than [`Node::snapshot`] where many threads read: none of them counts itself in.
+    pub fn read_now<T>(&self, read: impl FnOnce(&GroupSnapshot) -> T) -> T {
+        self.core.read_now(read)
+    }
+
     /// A snapshot as new as asked for. Waits only for a token that is ahead of this node, and only for so long.
     pub async fn snapshot_for(&self, consistency: &Consistency) -> Result<GroupSnapshot, NodeError> {
         self.core.counted(self.core.snapshot_for(consistency).await)
@@ -146,7 +151,21 @@ impl Node {
         select: &Select,
         params: &[cachesql_types::Value],
     ) -> Result<DirectRows, NodeError> {
-        match self.core.engine.select(snapshot, select, params) {
+        self.selected(self.core.engine.select(snapshot, select, params))
+    }
+
+    /// The same from a table of a snapshot.
+    pub fn select_from(
+        &self,
+        table: &Arc<Table>,
+        select: &Select,
+        params: &[cachesql_types::Value],
+    ) -> Result<DirectRows, NodeError> {
+        self.selected(self.core.engine.select_from(table, select, params))
+    }
+
+    fn selected(&self, rows: Result<DirectRows, SqlError>) -> Result<DirectRows, NodeError> {
+        match rows {
             Ok(rows) => {
                 self.core.counters.reads_direct.inc();
                 rows.touch(|| self.core.clock.now_ms());

@@ -4,13 +4,14 @@
 //! column.
 
 mod change;
+mod read;
 mod report;
 mod text;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use cachesql_sql::{Comparison, DirectRows, Engine, Filter, Select, SqlError, StatementKind};
+use cachesql_sql::{Comparison, DirectRows, Engine, Select, SqlError, StatementKind};
 use cachesql_table::{GroupSnapshot, Table};
 
 use crate::config::TableSource;
@@ -21,8 +22,9 @@ use crate::request::{LoadPhase, RequestOptions, SqlAnswer, Statement, WriteAnswe
 use crate::source::index_name;
 use crate::writer::{Plan, Planned};
 use change::Change;
+use read::filter_of;
+pub use read::{OriginalRead, OriginalRows};
 pub use report::{OriginalHealth, OriginalMetrics, TableDetail, TableListing, TableStats};
-use text::{column_value, equal_on_index, equality};
 
 /// What makes operations of a change.
 type MakePlan = fn(&Change, &Engine, &GroupSnapshot) -> Result<Planned, NodeError>;
@@ -40,52 +42,45 @@ impl<'a> Original<'a> {
 
     /// Rows where the column equals the value.
     pub fn get(&self, table: &str, column: &str, value: &str) -> Result<DirectRows, NodeError> {
-        self.compare(table, &[(column, Comparison::Equal, value)])
+        self.newest(table, OriginalRows::Compare { column, op: Comparison::Equal, value })
     }
 
     /// Rows where the column is less than the value.
     pub fn less(&self, table: &str, column: &str, value: &str) -> Result<DirectRows, NodeError> {
-        self.compare(table, &[(column, Comparison::Less, value)])
+        self.newest(table, OriginalRows::Compare { column, op: Comparison::Less, value })
     }
 
     /// Rows where the column is more than the value.
     pub fn more(&self, table: &str, column: &str, value: &str) -> Result<DirectRows, NodeError> {
-        self.compare(table, &[(column, Comparison::Greater, value)])
+        self.newest(table, OriginalRows::Compare { column, op: Comparison::Greater, value })
     }
 
     /// Rows where the column is between two values, both included.
     pub fn range(&self, table: &str, column: &str, from: &str, to: &str) -> Result<DirectRows, NodeError> {
-        self.compare(table, &[(column, Comparison::GreaterOrEqual, from), (column, Comparison::LessOrEqual, to)])
+        self.newest(table, OriginalRows::Range { column, from, to })
     }
 
     /// Rows that are equal in all columns of an index. `index` is an index's name, or columns joined by `+`; `values` are
     /// as many, separated by commas.
     pub fn composite(&self, table: &str, index: &str, values: &str) -> Result<DirectRows, NodeError> {
-        let snapshot = self.node.snapshot();
-        let outcome = find_table(&snapshot, table).and_then(|table| equal_on_index(table.schema(), index, values));
-        let filter = self.node.core.counted(outcome)?;
-        self.select(&snapshot, table, filter)
+        self.newest(table, OriginalRows::Composite { index, values })
     }
 
-    fn compare(&self, table: &str, terms: &[(&str, Comparison, &str)]) -> Result<DirectRows, NodeError> {
-        let snapshot = self.node.snapshot();
-        let outcome = find_table(&snapshot, table).and_then(|table| {
-            let term = |(column, op, value): &(&str, Comparison, &str)| match op {
-                Comparison::Equal => equality(table.schema(), column, value),
-                _ => {
-                    let (position, value) = column_value(table.schema(), column, value)?;
-                    Ok(Filter::compare(position, *op, value))
-                }
-            };
-            terms.iter().map(term).collect::<Result<Vec<_>, NodeError>>()
-        });
-        let filter = Filter::And(self.node.core.counted(outcome)?);
-        self.select(&snapshot, table, filter)
+    fn newest(&self, table: &str, rows: OriginalRows<&str>) -> Result<DirectRows, NodeError> {
+        self.node.read_now(|snapshot| self.read(snapshot, &OriginalRead { table, rows }))
     }
 
-    fn select(&self, snapshot: &GroupSnapshot, table: &str, filter: Filter) -> Result<DirectRows, NodeError> {
+    /// Rows of a snapshot.
+    pub fn read<T: AsRef<str>>(
+        &self,
+        snapshot: &GroupSnapshot,
+        read: &OriginalRead<T>,
+    ) -> Result<DirectRows, NodeError> {
+        let table = read.table.as_ref();
+        let outcome = find_table(snapshot, table).and_then(|found| Ok((found, filter_of(found.schema(), &read.rows)?)));
+        let (found, filter) = self.node.core.counted(outcome)?;
         let select = Select { table: table.to_owned(), filter: Some(filter), ..Select::default() };
-        self.node.select(snapshot, &select, &[])
+        self.node.select_from(found, &select, &[])
     }
 
     /// Answers a query. It only reads: what changes rows goes another way, so that a link that is followed changes nothing.

@@ -1,8 +1,8 @@
 //! What one connection is doing, for the listener that watches over all of them.
 //!
-//! The connection's task writes, the listener reads once a second: no timer is set and no clock is read per request.
-//! Counters only grow (and wrap); all accesses are relaxed, because nothing else is published through them, and a view
-//! that is a moment old only moves a time-out by a tick.
+//! The connection's task alone writes, the listener reads once a second: no timer is set and no clock is read per request, and
+//! counting takes no locked instruction. Counters only grow (and wrap); all accesses are relaxed, because nothing else is
+//! published through them, and a view that is a moment old only moves a time-out by a tick.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
@@ -37,35 +37,44 @@ pub(crate) struct Activity {
     waker: AtomicWaker,
 }
 
-/// Marks a connection as at work until it is dropped.
+/// Marks a connection as at work until it is dropped, which the connection's task does.
 pub(crate) struct Running(Arc<Activity>);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Relaxed);
+        count(&self.0.running, u32::MAX);
         self.0.reads_at_request.store(self.0.reads.load(Relaxed), Relaxed);
     }
+}
+
+/// Adds to a counter that nobody else writes.
+fn count(counter: &AtomicU32, more: u32) {
+    counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
 }
 
 impl Activity {
     /// Bytes came in.
     pub(crate) fn note_read(&self) {
-        self.reads.fetch_add(1, Relaxed);
+        count(&self.reads, 1);
     }
 
     /// Bytes went out, or could not.
     pub(crate) fn note_write(&self, blocked: bool) {
         if !blocked {
-            self.writes.fetch_add(1, Relaxed);
+            count(&self.writes, 1);
         }
         self.write_blocked.store(blocked, Relaxed);
     }
 
     /// A request's head is complete.
-    pub(crate) fn begin_request(self: &Arc<Activity>) -> Running {
-        self.requests.fetch_add(1, Relaxed);
-        self.running.fetch_add(1, Relaxed);
+    pub(crate) fn begin_request(&self) {
+        count(&self.requests, 1);
         self.reads_at_request.store(self.reads.load(Relaxed), Relaxed);
+    }
+
+    /// A request, or its answer, takes longer than the task's present turn.
+    pub(crate) fn run(self: &Arc<Activity>) -> Running {
+        count(&self.running, 1);
         Running(self.clone())
     }
 
@@ -170,7 +179,7 @@ mod tests {
     fn a_connection_between_requests_may_idle_for_longer() {
         let mut watch = Watch::new(Arc::default());
         watch.activity.note_read();
-        drop(watch.activity.begin_request());
+        watch.activity.begin_request();
         watch.activity.note_write(false);
         for _ in 0..5 {
             watch.tick(PATIENCE);
@@ -184,7 +193,8 @@ mod tests {
     fn a_request_at_work_is_left_alone_unless_its_reader_does_not_read() {
         let mut watch = Watch::new(Arc::default());
         watch.activity.note_read();
-        let running = watch.activity.begin_request();
+        watch.activity.begin_request();
+        let running = watch.activity.run();
         for _ in 0..20 {
             watch.tick(PATIENCE);
         }

@@ -96,10 +96,19 @@ impl AnswerBody {
         }
     }
 
+    /// Whether compressing it can be worth it.
+    pub(crate) fn is_worth_packing(&self) -> bool {
+        match self {
+            AnswerBody::Empty => false,
+            AnswerBody::Whole(bytes) => bytes.len() >= limits::HTTP_COMPRESS_BYTES,
+            AnswerBody::Rows(_) => true,
+        }
+    }
+
     /// Keeps the connection marked as at work until the last row is sent.
-    pub(crate) fn hold(&mut self, running: Running) {
+    pub(crate) fn hold(&mut self, run: impl FnOnce() -> Running) {
         if let AnswerBody::Rows(rows) = self {
-            rows.running = Some(running);
+            rows.running = Some(run());
         }
     }
 }
@@ -155,21 +164,33 @@ impl Part {
     }
 }
 
-/// Encodes an answer of one part: see [`encode`]. Rows that are there, and few, are encoded on the spot.
-pub(crate) async fn encode_one(mut part: Part, capacity: usize) -> Result<AnswerBody, Failure> {
-    let PartRows::Direct(rows) = &part.rows else { return encode(vec![part], capacity).await };
-    let mut out = Vec::with_capacity(capacity);
-    let head = part.head_if_empty.as_ref().filter(|_| rows.is_empty()).unwrap_or(&part.head);
+/// Rows that are there, to be sent by themselves.
+pub(crate) struct ReadyRows {
+    /// Sent before the rows.
+    pub(crate) head: &'static [u8],
+    /// The rows.
+    pub(crate) rows: DirectRows,
+    /// What turns them into bytes.
+    pub(crate) encoder: Encoder,
+    /// Sent after the rows.
+    pub(crate) tail: &'static [u8],
+}
+
+/// Encodes rows that are there: few of them on the spot, the rest of many while it is sent.
+pub(crate) fn encode_ready(ready: ReadyRows) -> Result<AnswerBody, Failure> {
+    let ReadyRows { head, rows, mut encoder, tail } = ready;
+    let mut out = Vec::with_capacity(encoder.capacity(rows.len()));
     out.extend_from_slice(head);
-    part.encoder.begin(&mut out);
-    let next = part.encoder.direct(&mut out, rows, 0, limits::HTTP_WHOLE_BYTES)?;
+    encoder.begin(&mut out);
+    let next = encoder.direct(&mut out, &rows, 0, limits::HTTP_WHOLE_BYTES)?;
     if next >= rows.len() {
-        part.encoder.end(&mut out)?;
-        out.extend_from_slice(&part.tail);
+        encoder.end(&mut out)?;
+        out.extend_from_slice(tail);
         return Ok(AnswerBody::Whole(Bytes::from(out)));
     }
-    let at = Position::Row(next);
-    let parts = VecDeque::from([part]);
+    let part =
+        Part { head: head.into(), rows: PartRows::Direct(rows), encoder, tail: tail.into(), head_if_empty: None };
+    let (parts, at) = (VecDeque::from([part]), Position::Row(next));
     Ok(AnswerBody::Rows(Box::new(RowsBody { parts, at, first: out, finished: false, gzip: None, running: None })))
 }
 

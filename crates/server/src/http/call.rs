@@ -3,15 +3,15 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use cachesql_node::{Consistency, GroupSnapshot, Node, NodeError, RequestOptions};
 use cachesql_types::{LogIndex, Token};
 use hyper::body::Incoming;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{AGE, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method};
 
-use super::answer::{CONSISTENCY, REQUEST_ID, TOKEN, set_header};
+use super::accept::RowsType;
+use super::answer::{CONSISTENCY, JSON, REQUEST_ID, SERVED_BY, TOKEN, set_header};
 use super::door::Door;
 use super::failure::Failure;
 use super::request_body::RequestBody;
@@ -111,24 +111,68 @@ pub(crate) fn set_token(headers: &mut HeaderMap, token: &Token) {
     set_header(headers, TOKEN, token.to_string());
 }
 
-thread_local! {
-    /// The position that this thread wrote last: until the next write, all answers have the same one.
-    static POSITION: RefCell<Option<(Arc<str>, LogIndex, HeaderValue)>> = const { RefCell::new(None) };
+/// What the headers of an answer to a read depend on, but for the node and how far it is.
+#[derive(Clone, Copy)]
+pub(crate) enum ReadKind {
+    /// `/rest`, in a type. Its reads say how old what they answer can be: not at all, for this node is where writes are applied.
+    Rest(RowsType),
+    /// `/cache`.
+    Original,
 }
 
-/// The same for a read of this node's own group.
-pub(crate) fn set_position(headers: &mut HeaderMap, node: &Node, index: LogIndex) {
-    let value = POSITION.with_borrow_mut(|last| match last {
-        Some((group, at, value)) if *at == index && Arc::ptr_eq(group, node.shared_group()) => Some(value.clone()),
-        _ => {
-            let text = Bytes::from(format!("{}:{index}", node.group()));
-            // A group whose name no header can carry has none.
-            let value = HeaderValue::from_maybe_shared(text).ok()?;
-            *last = Some((node.shared_group().clone(), index, value.clone()));
-            Some(value)
+impl ReadKind {
+    const KINDS: usize = 6;
+
+    fn place(self) -> usize {
+        match self {
+            ReadKind::Rest(rows_type) => rows_type as usize,
+            ReadKind::Original => ReadKind::KINDS - 1,
         }
-    });
-    if let Some(value) = value {
-        headers.insert(TOKEN, value);
     }
+}
+
+/// Headers that all answers of one kind have until the next write.
+struct Stamp {
+    group: Arc<str>,
+    index: LogIndex,
+    headers: HeaderMap,
+}
+
+thread_local! {
+    /// The stamps that this thread made last, by kind.
+    static STAMPS: RefCell<[Option<Stamp>; ReadKind::KINDS]> = const { RefCell::new([const { None }; ReadKind::KINDS]) };
+}
+
+/// The headers of an answer to a read of this node's own group: its type, how far the group was, and who answers.
+pub(crate) fn read_headers(call: &Call<'_>, kind: ReadKind, index: LogIndex) -> HeaderMap {
+    let group = call.node().shared_group();
+    STAMPS.with_borrow_mut(|stamps| match stamps.get_mut(kind.place()) {
+        Some(Some(stamp)) if stamp.index == index && Arc::ptr_eq(&stamp.group, group) => stamp.headers.clone(),
+        place => {
+            let headers = make_read_headers(call, kind, index);
+            if let Some(place) = place {
+                *place = Some(Stamp { group: group.clone(), index, headers: headers.clone() });
+            }
+            headers
+        }
+    })
+}
+
+fn make_read_headers(call: &Call<'_>, kind: ReadKind, index: LogIndex) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    match kind {
+        ReadKind::Rest(rows_type) => {
+            headers.insert(CONTENT_TYPE, rows_type.header());
+            headers.insert(AGE, HeaderValue::from_static("0"));
+        }
+        ReadKind::Original => {
+            headers.insert(CONTENT_TYPE, JSON);
+        }
+    }
+    // A group whose name no header can carry has none.
+    set_header(&mut headers, TOKEN, format!("{}:{index}", call.node().group()));
+    if let Some(name) = call.door.served_by() {
+        headers.insert(SERVED_BY, HeaderValue::from_bytes(name.as_bytes()).unwrap_or_else(|_| name.clone()));
+    }
+    headers
 }

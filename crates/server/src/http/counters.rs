@@ -1,11 +1,9 @@
 //! What the door counts, for `/metrics`.
 
-use std::sync::atomic::AtomicU64;
-
+use cachesql_node::ShardedCounter;
 use hyper::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -13,12 +11,12 @@ use prometheus_client::registry::Registry;
 /// The door's counters; the hot ones are handles, so that counting is one addition.
 pub(crate) struct Counters {
     registry: Registry,
-    rest: Counter<u64, AtomicU64>,
-    original: Counter<u64, AtomicU64>,
-    other: Counter<u64, AtomicU64>,
-    succeeded: Counter<u64, AtomicU64>,
-    refused: Counter<u64, AtomicU64>,
-    failed: Counter<u64, AtomicU64>,
+    rest: ShardedCounter,
+    original: ShardedCounter,
+    other: ShardedCounter,
+    succeeded: ShardedCounter,
+    refused: ShardedCounter,
+    failed: ShardedCounter,
     connections: Gauge,
 }
 
@@ -45,9 +43,9 @@ impl Counters {
     /// Counters at zero.
     pub(crate) fn new() -> Counters {
         let mut registry = Registry::default();
-        let requests = Family::<Interface, Counter>::default();
+        let requests = Family::<Interface, ShardedCounter>::default();
         registry.register("cachesql_http_requests", "Requests by the interface that they were for", requests.clone());
-        let answers = Family::<Class, Counter>::default();
+        let answers = Family::<Class, ShardedCounter>::default();
         registry.register("cachesql_http_answers", "Answers by class of status", answers.clone());
         let connections = Gauge::default();
         registry.register("cachesql_http_connections", "Open connections", connections.clone());

@@ -3,8 +3,10 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll};
 
 use cachesql_node::Node;
 use cachesql_types::limits;
@@ -79,6 +81,11 @@ impl Door {
         &self.counters
     }
 
+    /// What answers say of who made them.
+    pub(crate) fn served_by(&self) -> Option<&HeaderValue> {
+        self.served_by.as_ref()
+    }
+
     /// No more requests are wanted; `/readyz` says so.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Relaxed);
@@ -89,41 +96,78 @@ impl Door {
         self.stopping.load(Relaxed)
     }
 
-    /// Answers one request, whatever happens: a panic is a 500.
-    pub(crate) async fn handle(
-        &self,
-        request: Request<Incoming>,
-        activity: &Arc<Activity>,
-    ) -> Result<Response<AnswerBody>, Infallible> {
-        let running = activity.begin_request();
+    /// Answers one request, whatever happens: a panic is a 500. What need not wait is answered on the spot, and costs no
+    /// future.
+    pub(crate) fn handle<'a>(&'a self, request: Request<Incoming>, activity: &'a Arc<Activity>) -> Answering<'a> {
+        activity.begin_request();
         let (head, body) = request.into_parts();
-        let gzip = accept::gzip(&head.headers) && head.method != Method::HEAD;
         let mut call = Call::new(self, head, body);
-        let answered = AssertUnwindSafe(self.answer(&mut call)).catch_unwind().await;
-        let mut response = answered.unwrap_or_else(|_| {
-            tracing::error!("a request ended in a panic");
-            answer::failed(&Failure::internal())
-        });
-        if let Some(name) = &self.served_by {
-            response.headers_mut().insert(SERVED_BY, name.clone());
+        let now = std::panic::catch_unwind(AssertUnwindSafe(|| self.answer_now(&call)));
+        if let Some(response) = now.unwrap_or_else(|_| Some(panicked())) {
+            return Answering::Ready(Some(self.finish(response, &call, activity)));
         }
-        if gzip {
+        let running = activity.run();
+        Answering::Running(Box::pin(async move {
+            let answered = AssertUnwindSafe(route::answer(&mut call)).catch_unwind().await;
+            let response = self.finish(answered.unwrap_or_else(|_| panicked()), &call, activity);
+            drop(running);
+            response
+        }))
+    }
+
+    fn answer_now(&self, call: &Call<'_>) -> Option<Response<AnswerBody>> {
+        let refused = self.check(call).err().map(|failure| answer::failed(&failure));
+        refused.or_else(|| route::answer_now(call))
+    }
+
+    /// Whether the request may be answered at all.
+    fn check(&self, call: &Call<'_>) -> Result<(), Failure> {
+        if call.head.uri.path_and_query().is_some_and(|p| p.as_str().len() > limits::HTTP_URI_BYTES) {
+            let message = format!("the path and query string are longer than {} bytes", limits::HTTP_URI_BYTES);
+            return Err(Failure::new(StatusCode::URI_TOO_LONG, "54000", message));
+        }
+        access::check(self.token.as_ref(), call.method(), call.headers())
+    }
+
+    fn finish(
+        &self,
+        mut response: Response<AnswerBody>,
+        call: &Call<'_>,
+        activity: &Arc<Activity>,
+    ) -> Response<AnswerBody> {
+        if let Some(name) = &self.served_by {
+            response.headers_mut().entry(SERVED_BY).or_insert_with(|| name.clone());
+        }
+        if response.body().is_worth_packing() && *call.method() != Method::HEAD && accept::gzip(call.headers()) {
             response = compressed(response);
         }
         self.counters.answered(response.status());
-        response.body_mut().hold(running);
-        Ok(response)
+        response.body_mut().hold(|| activity.run());
+        response
     }
+}
 
-    async fn answer(&self, call: &mut Call<'_>) -> Response<AnswerBody> {
-        if call.head.uri.path_and_query().is_some_and(|p| p.as_str().len() > limits::HTTP_URI_BYTES) {
-            let message = format!("the path and query string are longer than {} bytes", limits::HTTP_URI_BYTES);
-            return answer::failed(&Failure::new(StatusCode::URI_TOO_LONG, "54000", message));
+fn panicked() -> Response<AnswerBody> {
+    tracing::error!("a request ended in a panic");
+    answer::failed(&Failure::internal())
+}
+
+/// An answer: there, or on its way.
+pub(crate) enum Answering<'a> {
+    /// It is there, until it is taken.
+    Ready(Option<Response<AnswerBody>>),
+    /// It is on its way.
+    Running(Pin<Box<dyn Future<Output = Response<AnswerBody>> + Send + 'a>>),
+}
+
+impl Future for Answering<'_> {
+    type Output = Result<Response<AnswerBody>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Answering::Ready(response) => response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
+            Answering::Running(answering) => answering.as_mut().poll(cx).map(Ok),
         }
-        if let Err(failure) = access::check(self.token.as_ref(), call.method(), call.headers()) {
-            return answer::failed(&failure);
-        }
-        route::answer(call).await
     }
 }
 

@@ -9,25 +9,39 @@ use super::failure::Failure;
 use super::parameters::decode_segment;
 use super::{cluster, dashboard, health, original, rest, sql};
 
+/// Answers a request that need not wait: a read of what is there, and quick to find. `None` for all others, which go to
+/// [`answer`].
+pub(crate) fn answer_now(call: &Call<'_>) -> Option<Response<AnswerBody>> {
+    if *call.method() != Method::GET {
+        return None;
+    }
+    let path = call.head.uri.path();
+    if path == "/cache/get" {
+        return original::get_now(call);
+    }
+    let segment = path.strip_prefix("/rest/").filter(|segment| !segment.is_empty() && !segment.contains('/'))?;
+    let table = decode_segment(segment).ok()?;
+    let answered = rest::read_now(call, &table).transpose()?;
+    call.door.counters().rest();
+    Some(answered.unwrap_or_else(|failure| failed(&failure)))
+}
+
 /// Answers a request; failures in the manner of the interface that the path belongs to.
-///
-/// The future of a request is copied a few times before it runs. It holds what the frequent ones need, and borrows the call;
-/// the others are boxed.
 pub(crate) async fn answer(call: &mut Call<'_>) -> Response<AnswerBody> {
     let path = call.head.uri.path();
-    if let Some(at) = path.strip_prefix("/rest/").map(|table| path.len() - table.len()) {
-        return rest_of(call, at).await.unwrap_or_else(|failure| failed(&failure));
-    }
     if path.starts_with("/cache/") {
         return original::answer(call).await;
     }
-    Box::pin(others(call)).await.unwrap_or_else(|failure| failed(&failure))
+    let answered = match path.strip_prefix("/rest/").map(str::to_owned) {
+        Some(segment) => rest_of(call, &segment).await,
+        None => others(call).await,
+    };
+    answered.unwrap_or_else(|failure| failed(&failure))
 }
 
-/// `/rest/{table}`, whose table begins at a position of the path.
-async fn rest_of(call: &mut Call<'_>, at: usize) -> Result<Response<AnswerBody>, Failure> {
+/// `/rest/{table}`.
+async fn rest_of(call: &mut Call<'_>, segment: &str) -> Result<Response<AnswerBody>, Failure> {
     call.door.counters().rest();
-    let segment = call.head.uri.path().get(at..).unwrap_or_default();
     if segment.is_empty() {
         return rest_list(call);
     }
@@ -37,15 +51,6 @@ async fn rest_of(call: &mut Call<'_>, at: usize) -> Result<Response<AnswerBody>,
     let table = decode_segment(segment)?;
     match *call.method() {
         Method::GET | Method::HEAD => rest::read(call, &table).await,
-        _ => {
-            let table = table.into_owned();
-            Box::pin(rest_write(call, table)).await
-        }
-    }
-}
-
-async fn rest_write(call: &mut Call<'_>, table: String) -> Result<Response<AnswerBody>, Failure> {
-    match *call.method() {
         Method::POST => rest::insert(call, &table).await,
         Method::PATCH => rest::update(call, &table).await,
         Method::PUT => rest::put(call, &table).await,

@@ -51,7 +51,7 @@ async fn run_one(
             Part::new(rows, encoder_of(rows_type, &columns, style)?)
         }
     };
-    let encoded = body::encode_one(part, 1024).await?;
+    let encoded = body::encode(vec![part], 1024).await?;
     let mut response = answer(StatusCode::OK, rows_type.header(), encoded);
     facts.set_headers(response.headers_mut());
     Ok(response)

@@ -1,11 +1,10 @@
 //! One row by a unique key of one column: what is asked for most, and needs no plan.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use cachesql_table::Table;
 use cachesql_types::{TableSchema, Value};
-use parking_lot::RwLock;
 
 use super::access::{Key, key_of};
 use super::compile::{Answer, answer};
@@ -50,28 +49,31 @@ fn equality(filter: &Filter) -> Option<(usize, &Operand)> {
     }
 }
 
-/// What answers of whole rows look like, by table; made once for each shape that a table has had lately.
-#[derive(Default)]
-pub(crate) struct WholeRows {
-    /// By the address of the schema, which is held, so that no other one can come to lie there.
-    known: RwLock<HashMap<usize, (Arc<TableSchema>, Answer)>>,
+/// What answers of whole rows of a table look like. The schema is held, so that no other one can come to lie at its address.
+type WholeRows = (Arc<TableSchema>, Answer);
+
+/// Shapes of whole rows that each thread keeps.
+const KEPT_SHAPES: usize = 16;
+
+thread_local! {
+    /// Those of the tables that this thread read last, each at a place that follows from the address of its schema.
+    static WHOLE_ROWS: RefCell<[Option<WholeRows>; KEPT_SHAPES]> = const { RefCell::new([const { None }; KEPT_SHAPES]) };
 }
 
-impl WholeRows {
-    /// Columns and projection of a read's answer.
-    pub(crate) fn answer(&self, select: &Select, schema: &Arc<TableSchema>) -> Result<Answer, SqlError> {
-        if select.count || !select.columns.is_empty() {
-            return answer(select, schema);
-        }
-        let address = Arc::as_ptr(schema).addr();
-        if let Some((_, answer)) = self.known.read().get(&address) {
-            return Ok(answer.clone());
-        }
-        let answer = answer(select, schema)?;
-        let mut known = self.known.write();
-        // Shapes that no snapshot has any more.
-        known.retain(|_, (schema, _)| Arc::strong_count(schema) > 1);
-        known.insert(address, (schema.clone(), answer.clone()));
-        Ok(answer)
+/// Columns and projection of a read's answer.
+pub(crate) fn point_answer(select: &Select, schema: &Arc<TableSchema>) -> Result<Answer, SqlError> {
+    if select.count || !select.columns.is_empty() {
+        return answer(select, schema);
     }
+    let place = Arc::as_ptr(schema).addr() / 64 % KEPT_SHAPES;
+    WHOLE_ROWS.with_borrow_mut(|known| match known.get_mut(place) {
+        Some(Some((of, answer))) if Arc::ptr_eq(of, schema) => Ok(answer.clone()),
+        place => {
+            let answer = answer(select, schema)?;
+            if let Some(place) = place {
+                *place = Some((schema.clone(), answer.clone()));
+            }
+            Ok(answer)
+        }
+    })
 }

@@ -21,7 +21,7 @@ use prepared::{Body, DirectPlan};
 use crate::Rows;
 use crate::bind::coerce_parameters;
 use crate::datafusion::{PlannedQuery, Session};
-use crate::direct::{Budget, CompiledSelect, DirectRows, Outcome, WholeRows, find_point, run_join, run_select};
+use crate::direct::{Budget, CompiledSelect, DirectRows, Outcome, find_point, point_answer, run_join, run_select};
 use crate::error::SqlError;
 use crate::limits::EngineLimits;
 use crate::parse::on_deep_stack;
@@ -33,7 +33,6 @@ pub struct Engine {
     limits: EngineLimits,
     session: Session,
     cache: StatementCache,
-    whole_rows: WholeRows,
 }
 
 impl std::fmt::Debug for Engine {
@@ -45,7 +44,7 @@ impl std::fmt::Debug for Engine {
 impl Engine {
     /// An engine whose statements keep within these limits.
     pub fn new(limits: EngineLimits) -> Engine {
-        Engine { limits, session: Session::new(), cache: StatementCache::default(), whole_rows: WholeRows::default() }
+        Engine { limits, session: Session::new(), cache: StatementCache::default() }
     }
 
     /// What a statement may take.
@@ -164,9 +163,18 @@ impl Engine {
         parameters: &[Value],
     ) -> Result<DirectRows, SqlError> {
         let unknown = || SqlError::UnknownTable { table: select.table.clone() };
-        let table = snapshot.table(&select.table).ok_or_else(unknown)?;
+        self.select_from(snapshot.table(&select.table).ok_or_else(unknown)?, select, parameters)
+    }
+
+    /// The same where the table is found already.
+    pub fn select_from(
+        &self,
+        table: &Arc<Table>,
+        select: &Select,
+        parameters: &[Value],
+    ) -> Result<DirectRows, SqlError> {
         if let Some(ids) = find_point(table, select, parameters)? {
-            let (columns, projection) = self.whole_rows.answer(select, table.schema())?;
+            let (columns, projection) = point_answer(select, table.schema())?;
             return Ok(DirectRows::of_table(table.clone(), ids, columns, projection));
         }
         let plan = CompiledSelect::new(table, select)?;

@@ -8,7 +8,7 @@ mod describe;
 mod find;
 mod parameters;
 
-use cachesql_node::NodeError;
+use cachesql_node::{Comparison, NodeError};
 use hyper::{Method, Response, StatusCode};
 
 use self::parameters::OriginalParameters;
@@ -19,20 +19,20 @@ use super::encode::json::write_string;
 use super::failure::Failure;
 use super::status;
 
+/// Answers `GET /cache/get` when that can be done on the spot.
+pub(crate) fn get_now(call: &Call<'_>) -> Option<Response<AnswerBody>> {
+    let parameters = OriginalParameters::read(call.query(), None);
+    let answered = parameters
+        .and_then(|parameters| find::rows_now(call, &find::compared(&parameters, Comparison::Equal)?))
+        .transpose()?;
+    call.door.counters().original();
+    Some(answered.unwrap_or_else(|failure| refused(&failure)))
+}
+
 /// Answers a call.
 pub(crate) async fn answer(call: &mut Call<'_>) -> Response<AnswerBody> {
     call.door.counters().original();
-    // The frequent one; the future of the others is boxed, so that this one's stays small.
-    let answered = if call.head.uri.path() == "/cache/get" && *call.method() == Method::GET {
-        get(call).await
-    } else {
-        Box::pin(serve(call)).await
-    };
-    answered.unwrap_or_else(|failure| refused(&failure))
-}
-
-async fn get(call: &Call<'_>) -> Result<Response<AnswerBody>, Failure> {
-    find::get(call, &OriginalParameters::read(call.query(), None)?).await
+    serve(call).await.unwrap_or_else(|failure| refused(&failure))
 }
 
 /// A failure as the original says it: its status and one line of text.
@@ -153,11 +153,11 @@ async fn run(
     parameters: &OriginalParameters<'_>,
 ) -> Result<Response<AnswerBody>, Failure> {
     match operation {
-        Operation::Get => find::get(call, parameters).await,
-        Operation::Less => find::less(call, parameters).await,
-        Operation::More => find::more(call, parameters).await,
-        Operation::Range => find::range(call, parameters).await,
-        Operation::Composite => find::composite(call, parameters).await,
+        Operation::Get => find::rows(call, &find::compared(parameters, Comparison::Equal)?).await,
+        Operation::Less => find::rows(call, &find::compared(parameters, Comparison::Less)?).await,
+        Operation::More => find::rows(call, &find::compared(parameters, Comparison::Greater)?).await,
+        Operation::Range => find::rows(call, &find::range(parameters)?).await,
+        Operation::Composite => find::rows(call, &find::composite(parameters)?).await,
         Operation::Query => find::query(call, parameters).await,
         Operation::Insert => change::insert(call, parameters).await,
         Operation::Update => change::update(call, parameters).await,

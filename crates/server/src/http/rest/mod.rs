@@ -8,7 +8,7 @@ mod returned;
 mod scanner;
 mod write;
 
-pub(crate) use read::read;
+pub(crate) use read::{read, read_now};
 pub(crate) use write::{delete, insert, put, update};
 
 use std::sync::Arc;

@@ -1,6 +1,8 @@
 //! GET and HEAD of `/rest/{table}`.
 
-use cachesql_node::{Amount, Cell, DirectRows, Filter, GroupSnapshot, Node, Rows, Select};
+use std::sync::Arc;
+
+use cachesql_node::{Amount, Cell, Consistency, DirectRows, Filter, GroupSnapshot, Node, Select, Table};
 use hyper::header::{CONTENT_RANGE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Response};
 
@@ -8,9 +10,9 @@ use super::query::RestQuery;
 use super::range::{Page, content_range, page_status};
 use super::{encoder_of, not_one_row, table_of};
 use crate::http::accept::{self, RowsType};
-use crate::http::answer::{answer, set_header};
-use crate::http::body::{self, AnswerBody, Part};
-use crate::http::call::{Call, set_position};
+use crate::http::answer::set_header;
+use crate::http::body::{self, AnswerBody, ReadyRows};
+use crate::http::call::{Call, ReadKind, read_headers};
 use crate::http::failure::Failure;
 use crate::http::long_read::{is_quick, off_thread};
 use crate::http::prefer::Preferences;
@@ -18,69 +20,111 @@ use crate::http::prefer::Preferences;
 /// `preference-applied` (RFC 7240, 3).
 const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
+/// Answers rows on the spot; `None` when that has to wait for a write, or could take long.
+pub(crate) fn read_now(call: &Call<'_>, name: &str) -> Result<Option<Response<AnswerBody>>, Failure> {
+    if call.consistency()? != Consistency::Any {
+        return Ok(None);
+    }
+    call.node().read_now(|snapshot| {
+        let table = table_of(call, snapshot, name)?;
+        let read = Read::parse(call, table)?;
+        if !read.is_quick {
+            return Ok(None);
+        }
+        let found = read.wanted.look_up(call.node(), table)?;
+        read.answer(call, snapshot, found).map(Some)
+    })
+}
+
 /// Answers rows.
 pub(crate) async fn read(call: &Call<'_>, name: &str) -> Result<Response<AnswerBody>, Failure> {
-    let headers = call.headers();
-    let rows_type = accept::rows_type(headers)?;
-    let preferences = Preferences::read(headers)?;
     let snapshot = call.snapshot().await?;
     let table = table_of(call, &snapshot, name)?;
-    let schema = table.schema();
-    let mut query = RestQuery::parse(schema, call.query())?;
-    let page = Page::of(call.method(), headers, query.limit, query.offset)?;
-    let quick = is_quick(table, &query.filters);
-    let filter = query.filter();
-    let select = Select {
-        table: schema.name.clone(),
-        columns: query.columns,
-        filter,
-        order: query.order,
-        limit: page.limit.map(Amount::Rows),
-        offset: (page.offset > 0).then_some(Amount::Rows(page.offset)),
-        count: false,
-    };
-    let (total, rows) = if quick {
-        look_up(call.node(), &snapshot, &select, preferences.count)?
+    let mut read = Read::parse(call, table)?;
+    let found = if read.is_quick {
+        read.wanted.look_up(call.node(), table)?
     } else {
-        let (node, snapshot, counted) = (call.node().clone(), snapshot.clone(), preferences.count);
-        off_thread(move || look_up(&node, &snapshot, &select, counted)).await??
+        let (node, table, wanted) = (call.node().clone(), table.clone(), std::mem::take(&mut read.wanted));
+        off_thread(move || wanted.look_up(&node, &table)).await??
     };
-    let count = row_count(&rows);
-    if rows_type == RowsType::Object && count != 1 {
-        return Err(not_one_row(count));
-    }
-    let status = page_status(page.offset, count, total)?;
-    let encoder = encoder_of(rows_type, &rows.shared_columns(), &query.as_text, &preferences)?;
-    let body = match *call.method() {
-        Method::HEAD => AnswerBody::Empty,
-        _ => {
-            let capacity = encoder.capacity(rows.len());
-            body::encode_one(Part::new(Rows::Direct(rows), encoder), capacity).await?
-        }
-    };
-    let mut response = answer(status, rows_type.header(), body);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_RANGE, content_range_value(page.offset, count, total));
-    set_applied(headers, &preferences);
-    set_read_headers(headers, call, &snapshot);
-    Ok(response)
+    read.answer(call, &snapshot, found)
 }
 
-/// The rows, and how many there are on all pages when that is asked for.
-fn look_up(
-    node: &Node,
-    snapshot: &GroupSnapshot,
-    select: &Select,
+/// A read as its request says it.
+struct Read {
+    rows_type: RowsType,
+    preferences: Preferences,
+    as_text: Vec<bool>,
+    offset: u64,
+    wanted: Wanted,
+    /// Whether an index finds few rows, or there are few.
+    is_quick: bool,
+}
+
+/// What is to be found.
+#[derive(Default)]
+struct Wanted {
+    select: Select,
+    /// Whether the rows on all pages are counted.
     counted: bool,
-) -> Result<(Option<u64>, DirectRows), Failure> {
-    let total = if counted { Some(count(node, snapshot, &select.table, select.filter.clone())?) } else { None };
-    Ok((total, node.select(snapshot, select, &[])?))
 }
 
-/// The token of what was read, and how old it can be: nothing, because this node is where writes are applied.
-fn set_read_headers(headers: &mut HeaderMap, call: &Call<'_>, snapshot: &GroupSnapshot) {
-    set_position(headers, call.node(), snapshot.index());
-    headers.insert(hyper::header::AGE, HeaderValue::from_static("0"));
+/// What was found: the rows, and how many there are on all pages when that was asked for.
+struct Found {
+    rows: DirectRows,
+    total: Option<u64>,
+}
+
+impl Wanted {
+    fn look_up(&self, node: &Node, table: &Arc<Table>) -> Result<Found, Failure> {
+        let total = if self.counted { Some(count(node, table, self.select.filter.clone())?) } else { None };
+        Ok(Found { rows: node.select_from(table, &self.select, &[])?, total })
+    }
+}
+
+impl Read {
+    fn parse(call: &Call<'_>, table: &Table) -> Result<Read, Failure> {
+        let headers = call.headers();
+        let rows_type = accept::rows_type(headers)?;
+        let preferences = Preferences::read(headers)?;
+        let schema = table.schema();
+        let mut query = RestQuery::parse(schema, call.query())?;
+        let page = Page::of(call.method(), headers, query.limit, query.offset)?;
+        let is_quick = is_quick(table, &query.filters);
+        let filter = query.filter();
+        let select = Select {
+            table: schema.name.clone(),
+            columns: query.columns,
+            filter,
+            order: query.order,
+            limit: page.limit.map(Amount::Rows),
+            offset: (page.offset > 0).then_some(Amount::Rows(page.offset)),
+            count: false,
+        };
+        let wanted = Wanted { select, counted: preferences.count };
+        Ok(Read { rows_type, preferences, as_text: query.as_text, offset: page.offset, wanted, is_quick })
+    }
+
+    fn answer(self, call: &Call<'_>, snapshot: &GroupSnapshot, found: Found) -> Result<Response<AnswerBody>, Failure> {
+        let Found { rows, total } = found;
+        let count = row_count(&rows);
+        if self.rows_type == RowsType::Object && count != 1 {
+            return Err(not_one_row(count));
+        }
+        let status = page_status(self.offset, count, total)?;
+        let encoder = encoder_of(self.rows_type, &rows.shared_columns(), &self.as_text, &self.preferences)?;
+        let body = match *call.method() {
+            Method::HEAD => AnswerBody::Empty,
+            _ => body::encode_ready(ReadyRows { head: b"", rows, encoder, tail: b"" })?,
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        *response.headers_mut() = read_headers(call, ReadKind::Rest(self.rows_type), snapshot.index());
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_RANGE, content_range_value(self.offset, count, total));
+        set_applied(headers, &self.preferences);
+        Ok(response)
+    }
 }
 
 /// Says which preferences were kept.
@@ -91,14 +135,9 @@ pub(super) fn set_applied(headers: &mut HeaderMap, preferences: &Preferences) {
 }
 
 /// The number of rows that a filter keeps.
-pub(super) fn count(
-    node: &Node,
-    snapshot: &GroupSnapshot,
-    table: &str,
-    filter: Option<Filter>,
-) -> Result<u64, Failure> {
-    let select = Select { table: table.to_owned(), filter, count: true, ..Select::default() };
-    let rows = node.select(snapshot, &select, &[])?;
+pub(super) fn count(node: &Node, table: &Arc<Table>, filter: Option<Filter>) -> Result<u64, Failure> {
+    let select = Select { table: table.schema().name.clone(), filter, count: true, ..Select::default() };
+    let rows = node.select_from(table, &select, &[])?;
     match (rows.len(), (rows.len() == 1).then(|| rows.row(0).cell(0))) {
         (1, Some(Cell::BigInt(count))) => Ok(u64::try_from(count).unwrap_or(0)),
         _ => Err(Failure::internal()),

@@ -76,7 +76,11 @@ impl Request {
             return Ok(());
         }
         let (node, name, filter) = (call.node().clone(), self.schema.name.clone(), filter.cloned());
-        let rows = off_thread(move || count(&node, &node.snapshot(), &name, filter)).await??;
+        let count = move || {
+            let snapshot = node.snapshot();
+            count(&node, snapshot.table(&name).ok_or_else(|| Failure::unknown_table(&name))?, filter)
+        };
+        let rows = off_thread(count).await??;
         self.check_rows(rows)
     }
 
@@ -101,7 +105,7 @@ impl Request {
                 let rows = returned::projected(rows, &self.query.columns).await?;
                 let encoder =
                     encoder_of(self.rows_type, &rows.shared_columns(), &self.query.as_text, &self.preferences)?;
-                let body = body::encode_one(Part::new(rows, encoder), 256).await?;
+                let body = body::encode(vec![Part::new(rows, encoder)], 256).await?;
                 answer(statuses.with_rows, self.rows_type.header(), body)
             }
             None => empty(statuses.without_rows),
