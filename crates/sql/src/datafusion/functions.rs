@@ -135,6 +135,42 @@ impl ScalarUDFImpl for Widened {
     }
 }
 
+/// Its argument, under a name that says the casts in it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct AsWritten {
+    signature: Signature,
+}
+
+/// An argument of an aggregate: `max(a)` and `max(a::text)` are two columns, which DataFusion names alike.
+pub(crate) fn as_written(argument: Expr) -> Expr {
+    let signature = Signature::new(TypeSignature::Any(1), Volatility::Immutable);
+    ScalarUDF::new_from_impl(AsWritten { signature }).call(vec![argument])
+}
+
+impl ScalarUDFImpl for AsWritten {
+    fn name(&self) -> &str {
+        "as_written"
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.iter().map(Expr::to_string).collect())
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
+        let Some(only) = types.first() else { return plan_err!("no argument") };
+        Ok(only.clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some(argument) = args.args.into_iter().next() else { return exec_err!("no argument") };
+        Ok(argument)
+    }
+}
+
 /// UUIDs to text and back, which Arrow's casts do not know.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct UuidCast {

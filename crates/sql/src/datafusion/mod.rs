@@ -3,6 +3,7 @@
 mod bounded;
 mod doubles;
 mod errors;
+mod exists;
 mod functions;
 mod names;
 mod plan;

@@ -16,6 +16,7 @@ use sqlparser::ast::{
     VisitMut, VisitorMut, WindowType, visit_expressions_mut, visit_relations,
 };
 
+use super::exists::{count_in_order, count_in_select};
 use crate::bind::object_name;
 
 /// Key of the field metadata that holds the spelling of a column.
@@ -126,10 +127,12 @@ impl VisitorMut for Folder<'_> {
         for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
             self.folding.lower_table_alias(&mut cte.alias);
         }
+        count_in_order(query);
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        count_in_select(select);
         for item in &mut select.projection {
             match item {
                 SelectItem::ExprWithAlias { alias, .. } => self.folding.lower_alias(alias),

@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 use sqlparser::ast::{self, BinaryOperator};
 
 use super::doubles::{put_alternatives_right, put_union_right, recompute_schemas};
-use super::functions::{Arithmetic, joined, text_to_uuid, uuid_to_text, widened};
+use super::functions::{Arithmetic, as_written, joined, text_to_uuid, uuid_to_text, widened};
 use super::scalar::{plan_field, scalar_of, sql_type};
 use crate::error::SqlError;
 
@@ -55,18 +55,28 @@ impl ExprPlanner for PostgresOperators {
     }
 
     fn plan_aggregate(&self, mut expr: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
-        if expr.func.name() == "sum" {
-            expr.args = expr.args.into_iter().map(widened).collect();
-        }
+        expr.args = aggregated(expr.func.name(), expr.args);
         Ok(PlannerResult::Original(expr))
     }
 
     fn plan_window(&self, mut expr: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
-        if matches!(&expr.func_def, WindowFunctionDefinition::AggregateUDF(func) if func.name() == "sum") {
-            expr.args = expr.args.into_iter().map(widened).collect();
+        if let WindowFunctionDefinition::AggregateUDF(func) = &expr.func_def {
+            expr.args = aggregated(func.name(), expr.args);
         }
         Ok(PlannerResult::Original(expr))
     }
+}
+
+/// The arguments of an aggregate: widened for a sum, and told apart where they differ in a cast alone.
+fn aggregated(function: &str, args: Vec<Expr>) -> Vec<Expr> {
+    let casts = |arg: &Expr| arg.exists(|expr| Ok(matches!(expr, Expr::Cast(_)))).unwrap_or(false);
+    let told_apart = |arg: Expr| match function {
+        "sum" => widened(arg),
+        // What has no column in it may have to be a literal.
+        _ if casts(&arg) && arg.any_column_refs() => as_written(arg),
+        _ => arg,
+    };
+    args.into_iter().map(told_apart).collect()
 }
 
 /// Knows types by the names that tables know them by.

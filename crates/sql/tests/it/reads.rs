@@ -309,6 +309,46 @@ async fn items_that_differ_in_a_cast_alone_are_columns_of_their_own() {
         node.rows(&format!("SELECT sum(a), sum(a::double precision), sum(b::int) FROM {values}")).await,
         ["7|7|8"]
     );
+    let aggregates = "max(a), max(a::text), count(a), count(a::text), avg(a), avg(a::double precision)";
+    assert_eq!(node.rows(&format!("SELECT {aggregates} FROM (VALUES (10), (9)) v(a)")).await, ["10|9|2|2|9.5|9.5"]);
+    let windows = "SELECT max(a) OVER (), max(a::text) OVER () FROM (VALUES (10), (9)) v(a)";
+    assert_eq!(node.rows(windows).await, ["10|9", "10|9"]);
     let ordered = "SELECT a, a::text FROM (VALUES (10), (9)) v(a) ORDER BY a::text";
     assert_eq!(node.rows(ordered).await, ["10|10", "9|9"]);
+}
+
+#[tokio::test]
+async fn whether_rows_exist_is_a_value() {
+    let mut node = Node::new();
+    node.run(&[
+        "CREATE TABLE a (id INTEGER PRIMARY KEY, b INTEGER)",
+        "CREATE TABLE b (id INTEGER PRIMARY KEY, n INTEGER)",
+        "INSERT INTO a VALUES (1, 10), (2, 20), (3, NULL)",
+        "INSERT INTO b VALUES (10, 1), (20, NULL)",
+    ])
+    .await;
+    // The answers are those of PostgreSQL.
+    for (sql, expected) in [
+        ("SELECT EXISTS (SELECT 1 FROM a WHERE id = 2)", &["t"][..]),
+        ("SELECT NOT EXISTS (SELECT 1 FROM a WHERE id = 2)", &["f"]),
+        ("SELECT EXISTS (SELECT * FROM a WHERE id = 9) AS found", &["f"]),
+        ("SELECT CASE WHEN EXISTS (SELECT FROM a WHERE b IS NULL) THEN 'y' ELSE 'n' END", &["y"]),
+        ("SELECT id, EXISTS (SELECT 1 FROM b WHERE b.id = a.b) FROM a ORDER BY id", &["1|t", "2|t", "3|f"]),
+        (
+            "SELECT id, NOT EXISTS (SELECT 1 FROM b WHERE b.id = a.b AND n = 1) FROM a ORDER BY id",
+            &["1|f", "2|t", "3|t"],
+        ),
+        // An aggregate has a row whatever it counts; a group has one only when there are rows.
+        ("SELECT EXISTS (SELECT max(id) FROM a WHERE id > 9)", &["t"]),
+        ("SELECT EXISTS (SELECT max(id) FROM a WHERE id > 9 GROUP BY b)", &["f"]),
+        ("SELECT EXISTS (SELECT id FROM a LIMIT 0)", &["f"]),
+        ("SELECT EXISTS (SELECT id FROM a OFFSET 3)", &["f"]),
+        ("SELECT EXISTS (SELECT id FROM a UNION SELECT id FROM b)", &["t"]),
+        ("SELECT EXISTS (WITH few AS (SELECT id FROM a WHERE id < 2) SELECT 1 FROM few)", &["t"]),
+        ("SELECT EXISTS (SELECT 1 FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.id = a.b))", &["t"]),
+        ("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.id = a.b) ORDER BY id", &["1", "2"]),
+        ("SELECT count(*) FROM a HAVING EXISTS (SELECT 1 FROM b WHERE n = 1)", &["3"]),
+    ] {
+        assert_eq!(node.rows(sql).await, expected, "{sql}");
+    }
 }
