@@ -13,9 +13,9 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// An empty one.
+    /// An empty one, that gives statements all the time they need on a machine that is busy.
     pub(crate) fn new() -> Node {
-        Node::with(EngineLimits::default())
+        Node::with(EngineLimits { timeout: Duration::from_secs(600), ..EngineLimits::default() })
     }
 
     /// An empty one with other limits.
