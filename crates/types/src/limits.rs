@@ -144,3 +144,10 @@ const _: () = assert!(MAX_SQL_DEPTH < MAX_SQL_TOKENS);
 const _: () = assert!(MAX_KEY_COLUMNS <= MAX_COLUMNS);
 const _: () = assert!(HTTP_URI_BYTES < HTTP_HEAD_BYTES);
 const _: () = assert!(HTTP_CHUNK_BYTES <= HTTP_WHOLE_BYTES);
+
+/// Bytes of one record of a group's log. A write's operations are one.
+pub const LOG_RECORD_BYTES: usize = 128 << 20;
+/// Bytes after which a group's log goes on in another file. Whole files are removed when a snapshot has what is in them.
+pub const LOG_SEGMENT_BYTES: u64 = 64 << 20;
+/// Bytes of a small value that a member keeps beside its log.
+pub const REGISTER_BYTES: usize = 64 << 10;

@@ -1,0 +1,10 @@
+//! A replicated group. So far: what a member keeps on disk of the group's log.
+//!
+//! A member acknowledges an entry when it can no longer lose it. So the disk is trusted with little: every byte is under a
+//! checksum, what was cut short by a crash is told apart from what rotted, and a disk that failed once is not asked again.
+
+#![forbid(unsafe_code)]
+
+pub mod disk;
+pub mod log;
+pub mod register;
