@@ -7,4 +7,5 @@
 
 pub mod disk;
 pub mod log;
+pub mod raft;
 pub mod register;

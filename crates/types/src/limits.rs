@@ -149,5 +149,7 @@ const _: () = assert!(HTTP_CHUNK_BYTES <= HTTP_WHOLE_BYTES);
 pub const LOG_RECORD_BYTES: usize = 128 << 20;
 /// Bytes after which a group's log goes on in another file. Whole files are removed when a snapshot has what is in them.
 pub const LOG_SEGMENT_BYTES: u64 = 64 << 20;
+/// Bytes of a group's log that are read at a time, to be sent to a member that lacks them; a single record may have more.
+pub const LOG_READ_BYTES: usize = 4 << 20;
 /// Bytes of a small value that a member keeps beside its log.
 pub const REGISTER_BYTES: usize = 64 << 10;

@@ -5,6 +5,7 @@ mod folder;
 mod memory;
 
 use std::io;
+use std::sync::Arc;
 
 pub use folder::Folder;
 #[cfg(any(test, feature = "simulation"))]
@@ -32,6 +33,34 @@ pub trait Disk: Send + Sync + 'static {
 
     /// Makes all names certain.
     fn sync(&self) -> io::Result<()>;
+}
+
+impl<D: Disk> Disk for Arc<D> {
+    type File = D::File;
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        D::list(self)
+    }
+
+    fn create(&self, name: &str) -> io::Result<D::File> {
+        D::create(self, name)
+    }
+
+    fn open(&self, name: &str) -> io::Result<D::File> {
+        D::open(self, name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        D::rename(self, from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        D::remove(self, name)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        D::sync(self)
+    }
 }
 
 /// An open file. What was written is certain to be there after a crash only when `sync` has returned.

@@ -245,6 +245,7 @@ fn reads_are_bounded_and_go_on() {
     assert_eq!(found, all(&log));
     assert_eq!(reader.read(100, 200, 500).expect("readable"), []);
     assert_eq!(reader.read(0, 3, 500).expect("readable"), []);
+    assert_eq!(reader.read(0, 7, usize::MAX).expect("readable"), all(&log)[..2]);
 }
 
 #[test]

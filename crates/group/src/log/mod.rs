@@ -132,12 +132,12 @@ impl<D: Disk> LogReader<D> {
         self.shared.bounds()
     }
 
-    /// The records of the indexes, as far as they are there, and no more of them than take so many bytes; but the first, whatever
-    /// its size.
+    /// The records of the indexes from the first that is there on, and no more of them than take so many bytes; but that first,
+    /// whatever its size.
     pub fn read(&self, from: u64, to: u64, most_bytes: usize) -> Result<Vec<(u64, Bytes)>, LogError> {
         let mut records = Vec::new();
         let mut bytes = 0_usize;
-        let mut index = from;
+        let mut index = from.max(self.bounds().0);
         while index < to {
             let segment = {
                 let segments = self.shared.segments.read();
