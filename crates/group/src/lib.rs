@@ -9,3 +9,4 @@ pub mod disk;
 pub mod log;
 pub mod raft;
 pub mod register;
+pub mod snapshot;

@@ -151,5 +151,9 @@ pub const LOG_RECORD_BYTES: usize = 128 << 20;
 pub const LOG_SEGMENT_BYTES: u64 = 64 << 20;
 /// Bytes of a group's log that are read at a time, to be sent to a member that lacks them; a single record may have more.
 pub const LOG_READ_BYTES: usize = 4 << 20;
+/// Bytes of a snapshot that are written, read and checked at a time.
+pub const SNAPSHOT_BLOCK_BYTES: usize = 1 << 20;
+/// Bytes of the note that a snapshot begins with.
+pub const SNAPSHOT_NOTE_BYTES: usize = 64 << 10;
 /// Bytes of a small value that a member keeps beside its log.
 pub const REGISTER_BYTES: usize = 64 << 10;
