@@ -7,6 +7,7 @@
 
 pub mod disk;
 pub mod log;
+pub mod machine;
 pub mod raft;
 pub mod register;
 pub mod snapshot;

@@ -53,9 +53,17 @@ pub fn list(disk: &impl Disk) -> io::Result<Vec<u64>> {
     Ok(disk.list()?.iter().filter_map(|name| index_of(name)).collect())
 }
 
-/// Removes the snapshots before an index, and all that was left unfinished.
+/// Removes the snapshots before an index.
 pub fn forget_before(disk: &impl Disk, index: u64) -> io::Result<()> {
-    let goes = |name: &str| name.ends_with(DRAFT_SUFFIX) || index_of(name).is_some_and(|of| of < index);
+    remove(disk, |name| index_of(name).is_some_and(|of| of < index))
+}
+
+/// Removes what a crash left unfinished; nobody may be writing.
+pub fn clean(disk: &impl Disk) -> io::Result<()> {
+    remove(disk, |name| name.ends_with(DRAFT_SUFFIX))
+}
+
+fn remove(disk: &impl Disk, goes: impl Fn(&str) -> bool) -> io::Result<()> {
     let names: Vec<String> = disk.list()?.into_iter().filter(|name| goes(name)).collect();
     for name in &names {
         disk.remove(name)?;
@@ -131,6 +139,14 @@ impl<D: Disk> Write for SnapshotWriter<D> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Copies a snapshot from one folder into another, checked.
+pub fn copy<D: Disk + Clone>(from: &D, to: &D, index: u64, writer: u64) -> io::Result<()> {
+    let mut reader = SnapshotReader::open(from, index).map_err(io::Error::other)?;
+    let mut writer = SnapshotWriter::begin(to.clone(), index, writer, reader.note())?;
+    io::copy(&mut reader, &mut writer)?;
+    writer.finish()
 }
 
 /// Reads one snapshot from its beginning.
@@ -317,7 +333,8 @@ mod tests {
                 for index in snapshots {
                     read(&found, index).expect("whole");
                 }
-                forget_before(&found, 9).expect("cleaned");
+                clean(&found).expect("cleaned");
+                forget_before(&found, 9).expect("forgotten");
                 let left = found.list().expect("names");
                 assert!(left.iter().all(|name| *name == name_of(9)), "{left:?}");
             }

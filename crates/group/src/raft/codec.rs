@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{Bytes, BytesMut};
-use openraft::{EntryPayload, Membership};
+use openraft::{EntryPayload, Membership, StoredMembership};
 
-use super::{Entry, LeaderId, LogId, Member, Proposal, Vote};
+use super::{Entry, LeaderId, LogId, Member, Proposal, SnapshotMeta, Vote};
 
 /// An entry that says nothing but that somebody leads.
 const TAG_BLANK: u8 = 1;
@@ -181,6 +181,38 @@ pub(super) fn decode_log_id(bytes: &[u8]) -> Result<LogId, CodecError> {
     let index = reader.number()?;
     reader.end()?;
     Ok(LogId::new(leader_id, index))
+}
+
+/// What a snapshot is of: its place in the log if it has one, the place of the entry that named the members if there was one, and
+/// the members.
+pub(super) fn encode_meta(meta: &SnapshotMeta) -> Vec<u8> {
+    let mut out = BytesMut::new();
+    put_place(&mut out, meta.last_log_id.as_ref());
+    put_place(&mut out, meta.last_membership.log_id().as_ref());
+    put_membership(&mut out, meta.last_membership.membership());
+    out.to_vec()
+}
+
+/// Reads it back.
+pub(super) fn decode_meta(bytes: &[u8]) -> Result<SnapshotMeta, CodecError> {
+    let mut reader = Reader(bytes);
+    let last_log_id = take_place(&mut reader)?;
+    let of = take_place(&mut reader)?;
+    let last_membership = StoredMembership::new(of, take_membership(reader)?);
+    Ok(SnapshotMeta { last_log_id, last_membership })
+}
+
+fn put_place(out: &mut BytesMut, id: Option<&LogId>) {
+    out.extend_from_slice(&[u8::from(id.is_some())]);
+    out.extend_from_slice(&id.map(encode_log_id).unwrap_or_default());
+}
+
+fn take_place(reader: &mut Reader<'_>) -> Result<Option<LogId>, CodecError> {
+    match reader.byte()? {
+        0 => Ok(None),
+        1 => decode_log_id(&reader.take::<24>()?).map(Some),
+        unknown => Err(CodecError::Tag(unknown)),
+    }
 }
 
 #[cfg(test)]

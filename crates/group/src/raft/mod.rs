@@ -3,9 +3,12 @@
 //! The walk of an entry: [`store::LogStore`] makes it readable at once and hands it to the scribe, who writes what has come
 //! together since the last time with one sync, and says so to each that waits.
 
+pub mod applier;
 mod codec;
 mod scribe;
 pub mod store;
+#[cfg(test)]
+mod testing;
 
 use std::fmt;
 
@@ -54,3 +57,9 @@ pub type LogId = openraft::alias::LogIdOf<Types>;
 pub type Vote = openraft::alias::VoteOf<Types>;
 /// An entry.
 pub type Entry = openraft::alias::EntryOf<Types>;
+/// The members as of an entry.
+pub type Membership = openraft::alias::StoredMembershipOf<Types>;
+/// What a snapshot is of.
+pub type SnapshotMeta = openraft::alias::SnapshotMetaOf<Types>;
+/// A snapshot and what it is of.
+pub type Snapshot<D> = openraft::alias::SnapshotOf<Types, applier::StoredSnapshot<D>>;

@@ -1,102 +1,27 @@
 //! The log does as openraft's own suite asks of one, and keeps what it answered for.
 #![allow(clippy::expect_used)]
 
-use futures::{Stream, TryStreamExt};
-use openraft::entry::RaftPayload;
-use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine, Snapshot, SnapshotMeta};
 use openraft::testing::log::{StoreBuilder, Suite};
 use openraft::type_config::TypeConfigExt;
-use openraft::{EntryPayload, StorageError, StoredMembership};
+use openraft::{EntryPayload, StorageError};
 
 use super::*;
 use crate::disk::{Crash, Folder, MemoryDisk};
-use crate::raft::{LeaderId, Member, Proposal};
-
-type Membership = StoredMembership<LeaderId, u64, Member>;
-type State = (Option<LogId>, Membership, Vec<Bytes>);
-
-/// A state machine that remembers what was proposed.
-#[derive(Clone, Default)]
-struct Words {
-    state: State,
-    snapshot: Option<State>,
-}
-
-fn snapshot_of(state: &State) -> Snapshot<LeaderId, u64, Member, State> {
-    let meta = SnapshotMeta { last_log_id: state.0, last_membership: state.1.clone() };
-    Snapshot { meta, snapshot: state.clone() }
-}
-
-impl RaftSnapshotBuilder<Types> for Arc<RwLock<Words>> {
-    type SnapshotData = State;
-
-    async fn build_snapshot(&mut self) -> Result<Snapshot<LeaderId, u64, Member, State>, io::Error> {
-        let mut words = self.write();
-        words.snapshot = Some(words.state.clone());
-        Ok(snapshot_of(&words.state))
-    }
-}
-
-impl RaftStateMachine<Types> for Arc<RwLock<Words>> {
-    type SnapshotData = State;
-    type SnapshotBuilder = Arc<RwLock<Words>>;
-
-    async fn applied_state(&mut self) -> Result<(Option<LogId>, Membership), io::Error> {
-        let words = self.read();
-        Ok((words.state.0, words.state.1.clone()))
-    }
-
-    async fn apply<S>(&mut self, mut entries: S) -> Result<(), io::Error>
-    where
-        S: Stream<Item = Result<EntryResponder<Types>, io::Error>> + Unpin + Send,
-    {
-        while let Some((entry, responder)) = entries.try_next().await? {
-            let mut words = self.write();
-            words.state.0 = Some(entry.log_id);
-            if let Some(membership) = entry.payload.get_membership() {
-                words.state.1 = StoredMembership::new(Some(entry.log_id), membership);
-            }
-            if let EntryPayload::Normal(proposal) = entry.payload {
-                words.state.2.push(proposal.0);
-            }
-            drop(words);
-            if let Some(responder) = responder {
-                responder.send(Bytes::new());
-            }
-        }
-        Ok(())
-    }
-
-    async fn get_snapshot_builder(&mut self) -> Self {
-        self.clone()
-    }
-
-    async fn install_snapshot(
-        &mut self,
-        meta: &SnapshotMeta<LeaderId, u64, Member>,
-        snapshot: State,
-    ) -> Result<(), io::Error> {
-        let mut words = self.write();
-        words.state = (meta.last_log_id, meta.last_membership.clone(), snapshot.2);
-        words.snapshot = Some(words.state.clone());
-        Ok(())
-    }
-
-    async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot<LeaderId, u64, Member, State>>, io::Error> {
-        Ok(self.read().snapshot.as_ref().map(snapshot_of))
-    }
-}
+use crate::raft::applier::Applier;
+use crate::raft::testing::Words;
+use crate::raft::{LeaderId, Proposal};
 
 struct OnDisk(Drive);
 
-impl StoreBuilder<Types, LogStore<Arc<Folder>>, Arc<RwLock<Words>>, tempfile::TempDir> for OnDisk {
-    async fn build(
-        &self,
-    ) -> Result<(tempfile::TempDir, LogStore<Arc<Folder>>, Arc<RwLock<Words>>), StorageError<Types>> {
+type Built = (tempfile::TempDir, LogStore<Arc<Folder>>, Applier<Arc<Folder>, Words>);
+
+impl StoreBuilder<Types, LogStore<Arc<Folder>>, Applier<Arc<Folder>, Words>, tempfile::TempDir> for OnDisk {
+    async fn build(&self) -> Result<Built, StorageError<Types>> {
         let folder = tempfile::tempdir().expect("a folder");
         let disk = Arc::new(Folder::open(folder.path()).expect("a folder"));
-        let (store, _) = LogStore::open(disk, self.0).expect("a log");
-        Ok((folder, store, Arc::default()))
+        let (store, _) = LogStore::open(disk.clone(), self.0).expect("a log");
+        let applier = Applier::open(disk, self.0, Arc::default()).expect("a machine");
+        Ok((folder, store, applier))
     }
 }
 
