@@ -1,4 +1,4 @@
-//! A replicated group. So far: what a member keeps on disk of the group's log.
+//! A replicated group: members that agree on entries, in one order, and lose none that they acknowledged.
 //!
 //! A member acknowledges an entry when it can no longer lose it. So the disk is trusted with little: every byte is under a
 //! checksum, what was cut short by a crash is told apart from what rotted, and a disk that failed once is not asked again.
@@ -11,3 +11,6 @@ pub mod machine;
 pub mod raft;
 pub mod register;
 pub mod snapshot;
+pub mod transport;
+
+pub use raft::{AnswerError, Drive, Group, GroupConfig, ProposeError, StartError, Status};

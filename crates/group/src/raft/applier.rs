@@ -62,6 +62,11 @@ impl<D: Disk + Clone, M: Machine> Applier<D, M> {
         &self.machine
     }
 
+    /// The numbers of those who write snapshots into its folder.
+    pub(super) fn writers(&self) -> &Arc<AtomicU64> {
+        &self.writers
+    }
+
     fn take(&mut self, meta: &SnapshotMeta) {
         self.applied = meta.last_log_id;
         self.membership = meta.last_membership.clone();

@@ -36,37 +36,48 @@ pub enum CodecError {
     Members(String),
 }
 
-struct Reader<'a>(&'a [u8]);
+/// Reads from the front of bytes.
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], CodecError> {
+    pub(super) fn take<const N: usize>(&mut self) -> Result<[u8; N], CodecError> {
         let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(CodecError::Short)?;
         self.0 = rest;
         Ok(*taken)
     }
 
-    fn byte(&mut self) -> Result<u8, CodecError> {
+    pub(super) fn byte(&mut self) -> Result<u8, CodecError> {
         self.take::<1>().map(|[byte]| byte)
     }
 
-    fn count(&mut self) -> Result<usize, CodecError> {
+    pub(super) fn count(&mut self) -> Result<usize, CodecError> {
         let count = usize::from(u16::from_le_bytes(self.take()?));
         // Each takes a byte at least: no count can make much be allocated for few bytes.
         if count > self.0.len() { Err(CodecError::Short) } else { Ok(count) }
     }
 
-    fn number(&mut self) -> Result<u64, CodecError> {
+    pub(super) fn number(&mut self) -> Result<u64, CodecError> {
         self.take().map(u64::from_le_bytes)
     }
 
     fn text(&mut self) -> Result<&'a str, CodecError> {
         let length = self.count()?;
-        let (text, rest) = self.0.split_at_checked(length).ok_or(CodecError::Short)?;
-        self.0 = rest;
+        let text = self.bytes(length)?;
         std::str::from_utf8(text).map_err(|_| CodecError::Members("a name that is not UTF-8".to_owned()))
     }
 
-    fn end(self) -> Result<(), CodecError> {
+    /// What a count of bytes stands before.
+    pub(super) fn bytes(&mut self, length: usize) -> Result<&'a [u8], CodecError> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(CodecError::Short)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    pub(super) fn vote(&mut self) -> Result<Vote, CodecError> {
+        decode_vote(&self.take::<17>()?)
+    }
+
+    pub(super) fn end(self) -> Result<(), CodecError> {
         if self.0.is_empty() { Ok(()) } else { Err(CodecError::TooMany(self.0.len())) }
     }
 }
@@ -202,12 +213,14 @@ pub(super) fn decode_meta(bytes: &[u8]) -> Result<SnapshotMeta, CodecError> {
     Ok(SnapshotMeta { last_log_id, last_membership })
 }
 
-fn put_place(out: &mut BytesMut, id: Option<&LogId>) {
+/// A place that may be none.
+pub(super) fn put_place(out: &mut BytesMut, id: Option<&LogId>) {
     out.extend_from_slice(&[u8::from(id.is_some())]);
     out.extend_from_slice(&id.map(encode_log_id).unwrap_or_default());
 }
 
-fn take_place(reader: &mut Reader<'_>) -> Result<Option<LogId>, CodecError> {
+/// Reads it back.
+pub(super) fn take_place(reader: &mut Reader<'_>) -> Result<Option<LogId>, CodecError> {
     match reader.byte()? {
         0 => Ok(None),
         1 => decode_log_id(&reader.take::<24>()?).map(Some),

@@ -5,6 +5,9 @@
 
 pub mod applier;
 mod codec;
+mod group;
+mod link;
+mod rpc;
 mod scribe;
 pub mod store;
 #[cfg(test)]
@@ -15,6 +18,7 @@ use std::fmt;
 use bytes::Bytes;
 
 pub use codec::CodecError;
+pub use group::{AnswerError, Group, GroupConfig, ProposeError, StartError, Status};
 pub use scribe::Drive;
 
 /// What members agree on: bytes whose meaning only the node knows.

@@ -1,0 +1,322 @@
+//! One member of a group: proposes, reads what is certain, answers the other members, changes who they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use openraft::async_runtime::watch::WatchReceiver;
+use openraft::errors::{ClientWriteError, ForwardToLeader, LinearizableReadError, RaftError};
+use openraft::{Config, Raft, ReadPolicy, SnapshotPolicy};
+use tokio::sync::Mutex;
+
+use super::applier::{Applier, StoredSnapshot};
+use super::codec::{CodecError, decode_meta};
+use super::link::Links;
+use super::rpc::{Ask, Reply, SnapshotPiece};
+use super::scribe::Drive;
+use super::store::{LogStore, OpenError};
+use super::{Member, Proposal, Snapshot, SnapshotMeta, Types, Vote};
+use crate::disk::Disk;
+use crate::machine::Machine;
+use crate::snapshot::SnapshotWriter;
+use crate::transport::Transport;
+
+/// How a member takes part.
+#[derive(Clone, Debug)]
+pub struct GroupConfig {
+    /// The group's name.
+    pub name: String,
+    /// This member's number: given once, and never again after its disk was lost.
+    pub number: u64,
+    /// How often the leader says that it is there.
+    pub heartbeat: Duration,
+    /// How long a follower that hears nothing waits, at least and at most, before it would lead.
+    pub election: (Duration, Duration),
+    /// Entries after which a snapshot is made.
+    pub snapshot_after: u64,
+    /// Entries that are kept beside a snapshot, for members that are not far behind.
+    pub kept_entries: u64,
+    /// Who waits for the disk.
+    pub drive: Drive,
+}
+
+/// Why a member cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its log.
+    #[error(transparent)]
+    Log(#[from] OpenError),
+    /// Its snapshot.
+    #[error("{0}")]
+    Snapshot(#[from] io::Error),
+    /// How it is to take part.
+    #[error("{0}")]
+    Config(String),
+    /// Consensus itself.
+    #[error("{0}")]
+    Consensus(String),
+}
+
+/// Why a proposal was not answered for.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ProposeError {
+    /// Somebody else leads, or nobody that is known; the proposal was not taken.
+    #[error("this member does not lead")]
+    NotLeader {
+        /// Who does.
+        leader: Option<String>,
+    },
+    /// It was taken, and somebody else leads since: whether it was agreed on is not known.
+    #[error("the leader changed; whether the write was applied is not known")]
+    Unknown,
+    /// This member takes part no more.
+    #[error("this member has stopped: {0}")]
+    Stopped(String),
+    /// The members cannot be changed like that.
+    #[error("{0}")]
+    Members(String),
+}
+
+/// Why another member is not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswerError {
+    /// It asked what is no question.
+    #[error("a question that cannot be read: {0}")]
+    Question(#[from] CodecError),
+    /// This member takes part no more.
+    #[error("this member has stopped: {0}")]
+    Stopped(String),
+    /// The disk failed.
+    #[error("{0}")]
+    Disk(#[from] io::Error),
+}
+
+/// How a member is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The term, as far as it knows.
+    pub term: u64,
+    /// The leader's name.
+    pub leader: Option<String>,
+    /// Whether it leads.
+    pub leads: bool,
+    /// The index of its last entry.
+    pub last: Option<u64>,
+    /// The index of the last entry that it applied.
+    pub applied: Option<u64>,
+    /// The index of its snapshot.
+    pub snapshot: Option<u64>,
+    /// Those who vote.
+    pub voters: BTreeSet<String>,
+    /// Those who do not.
+    pub learners: BTreeSet<String>,
+    /// Why it has stopped, if it has.
+    pub stopped: Option<String>,
+}
+
+/// One member of a group.
+pub struct Group<D: Disk + Clone, M: Machine> {
+    raft: Raft<Types, Applier<D, M>>,
+    machine: Arc<M>,
+    disk: D,
+    incoming: Mutex<Option<Incoming<D>>>,
+    writers: Arc<AtomicU64>,
+}
+
+/// A snapshot on its way in.
+struct Incoming<D: Disk + Clone> {
+    vote: Vote,
+    meta: SnapshotMeta,
+    index: u64,
+    /// Bytes of the content that are there.
+    offset: u64,
+    writer: SnapshotWriter<D>,
+}
+
+impl<D: Disk + Clone, M: Machine> Group<D, M> {
+    /// Starts the member whose log and snapshots are in a folder. It does nothing until it is founded or asked.
+    pub async fn start(
+        config: GroupConfig,
+        disk: D,
+        machine: Arc<M>,
+        transport: Arc<impl Transport>,
+    ) -> Result<Group<D, M>, StartError> {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let consensus = Config {
+            cluster_name: config.name,
+            heartbeat_interval: millis(config.heartbeat),
+            election_timeout_min: millis(config.election.0),
+            election_timeout_max: millis(config.election.1),
+            snapshot_policy: SnapshotPolicy::LogsSinceLast(config.snapshot_after),
+            max_in_snapshot_log_to_keep: config.kept_entries,
+            enable_pre_vote: Some(true),
+            ..Config::default()
+        };
+        let consensus = consensus.validate().map_err(|error| StartError::Config(error.to_string()))?;
+        let (log, _) = LogStore::open(disk.clone(), config.drive)?;
+        let applier = Applier::open(disk.clone(), config.drive, machine.clone())?;
+        let writers = applier.writers().clone();
+        let links = Links::<D, _>::over(transport);
+        let raft = Raft::new(config.number, Arc::new(consensus), links, log, applier).await;
+        let raft = raft.map_err(|error| StartError::Consensus(error.to_string()))?;
+        Ok(Group { raft, machine, disk, incoming: Mutex::new(None), writers })
+    }
+
+    /// What the members agree on, as far as this one has applied it.
+    pub fn machine(&self) -> &Arc<M> {
+        &self.machine
+    }
+
+    /// Founds the group, once, on one of its first voters. On a member that has a log already it is an error.
+    pub async fn found(&self, voters: BTreeMap<u64, String>) -> Result<(), ProposeError> {
+        let voters: BTreeMap<u64, Member> = voters.into_iter().map(|(n, name)| (n, Member { name })).collect();
+        match self.raft.initialize(voters).await {
+            Ok(()) => Ok(()),
+            Err(RaftError::APIError(error)) => Err(ProposeError::Members(error.to_string())),
+            Err(RaftError::Fatal(fatal)) => Err(ProposeError::Stopped(fatal.to_string())),
+        }
+    }
+
+    /// Proposes an entry. When this returns a majority will not lose it, and it is applied here: its index, and what the machine
+    /// made of it.
+    pub async fn propose(&self, proposal: Bytes) -> Result<(u64, Bytes), ProposeError> {
+        let written = self.raft.client_write(Proposal(proposal)).await.map_err(of_write)?;
+        Ok((written.log_id.index, written.data))
+    }
+
+    /// Makes sure that this member leads now, asking a majority once for all who wait; and that it has applied everything that was
+    /// acknowledged before: the index of that.
+    pub async fn confirm(&self) -> Result<u64, ProposeError> {
+        let read = self.raft.ensure_linearizable(ReadPolicy::ReadIndex).await;
+        match read {
+            Ok(read) => Ok(read.log_id().index),
+            Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(forward))) => Err(not_leader(forward)),
+            Err(RaftError::APIError(LinearizableReadError::QuorumNotEnough(_))) => Err(ProposeError::Unknown),
+            Err(RaftError::Fatal(fatal)) => Err(ProposeError::Stopped(fatal.to_string())),
+        }
+    }
+
+    /// Takes a member in that does not vote, and brings it up to date.
+    pub async fn add_learner(&self, number: u64, name: &str) -> Result<(), ProposeError> {
+        let added = self.raft.add_learner(number, Member { name: name.to_owned() }, true).await;
+        added.map(|_| ()).map_err(of_write)
+    }
+
+    /// Makes these members, all of whom are in already, those who vote. Those who voted before stay as learners, or go.
+    pub async fn set_voters(&self, voters: BTreeSet<u64>, others_stay: bool) -> Result<(), ProposeError> {
+        self.raft.change_membership(voters, others_stay).await.map(|_| ()).map_err(of_write)
+    }
+
+    /// Asks a voter to lead in this one's place. It does as soon as it has all entries; the status tells.
+    pub async fn hand_over(&self, to: u64) -> Result<(), ProposeError> {
+        let asked = self.raft.trigger().transfer_leader(to).await;
+        asked.map_err(|fatal| ProposeError::Stopped(fatal.to_string()))
+    }
+
+    /// Makes a snapshot now; it is there some time later.
+    pub async fn make_snapshot(&self) -> Result<(), ProposeError> {
+        self.raft.trigger().snapshot().await.map_err(|fatal| ProposeError::Stopped(fatal.to_string()))
+    }
+
+    /// Answers what another member asks, which was authenticated by whoever carries it.
+    pub async fn answer(&self, question: &Bytes) -> Result<Bytes, AnswerError> {
+        let stopped = |error: &dyn std::fmt::Display| AnswerError::Stopped(error.to_string());
+        let reply = match Ask::decode(question)? {
+            Ask::Append(request) => {
+                Reply::Append(self.raft.append_entries(request).await.map_err(|error| stopped(&error))?)
+            }
+            Ask::Vote(request) => Reply::Vote(self.raft.vote(request).await.map_err(|error| stopped(&error))?),
+            Ask::PreVote(request) => Reply::Vote(self.raft.pre_vote(request).await.map_err(|error| stopped(&error))?),
+            Ask::Snapshot(piece) => self.take_piece(piece).await?,
+            Ask::Lead(request) => {
+                let leads = self.raft.handle_transfer_leader(request).await.map_err(|error| stopped(&error))?;
+                Reply::Lead(leads.map_err(|error| error.to_string()))
+            }
+        };
+        Ok(reply.encode())
+    }
+
+    async fn take_piece(&self, piece: SnapshotPiece) -> Result<Reply, AnswerError> {
+        let mut incoming = self.incoming.lock().await;
+        if piece.offset == 0 {
+            let meta = decode_meta(&piece.note)?;
+            let number = self.writers.fetch_add(1, Ordering::Relaxed);
+            let writer = SnapshotWriter::begin(self.disk.clone(), piece.index, number, &piece.note)?;
+            *incoming = Some(Incoming { vote: piece.vote, meta, index: piece.index, offset: 0, writer });
+        }
+        let known = incoming.as_mut().filter(|known| (known.vote, known.index) == (piece.vote, piece.index));
+        let Some(known) = known else { return Ok(Reply::SnapshotGoesOn(0)) };
+        if known.offset != piece.offset {
+            return Ok(Reply::SnapshotGoesOn(known.offset));
+        }
+        known.writer.write_all(&piece.bytes)?;
+        known.offset = known.offset.saturating_add(piece.bytes.len() as u64);
+        if !piece.last {
+            return Ok(Reply::SnapshotGoesOn(known.offset));
+        }
+        let Some(Incoming { vote, meta, index, writer, .. }) = incoming.take() else {
+            return Ok(Reply::SnapshotGoesOn(0));
+        };
+        writer.finish()?;
+        let snapshot = Snapshot { meta, snapshot: StoredSnapshot { disk: self.disk.clone(), index } };
+        let installed = self.raft.install_full_snapshot(vote, snapshot).await;
+        let response = installed.map_err(|fatal| AnswerError::Stopped(fatal.to_string()))?;
+        Ok(Reply::SnapshotTaken(response.vote))
+    }
+
+    /// How it is doing.
+    pub fn status(&self) -> Status {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let membership = metrics.membership_config.membership();
+        let name = |number: &u64| membership.get_node(number).map(|member| member.name.clone());
+        Status {
+            term: metrics.current_term,
+            leader: metrics.current_leader.as_ref().and_then(name),
+            leads: metrics.current_leader == Some(metrics.id),
+            last: metrics.last_log_index,
+            applied: metrics.last_applied.map(|id| id.index),
+            snapshot: metrics.snapshot.map(|id| id.index),
+            voters: membership.voter_ids().filter_map(|number| name(&number)).collect(),
+            learners: membership.learner_ids().filter_map(|number| name(&number)).collect(),
+            stopped: metrics.running_state.as_ref().err().map(ToString::to_string),
+        }
+    }
+
+    /// Waits until its status is as wanted.
+    pub async fn wait_until(&self, wanted: impl Fn(&Status) -> bool) {
+        let mut metrics = self.raft.metrics();
+        while !wanted(&self.status()) {
+            // It ends with the member, whose last status does not change any more.
+            if metrics.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Takes part no more.
+    pub async fn stop(&self) {
+        // That its task panicked is said in its status.
+        let _ = self.raft.shutdown().await;
+    }
+}
+
+fn not_leader(forward: ForwardToLeader<Types>) -> ProposeError {
+    ProposeError::NotLeader { leader: forward.leader_node.map(|member| member.name) }
+}
+
+fn of_write(error: RaftError<Types, ClientWriteError<Types>>) -> ProposeError {
+    match error {
+        RaftError::APIError(ClientWriteError::ForwardToLeader(forward)) => not_leader(forward),
+        RaftError::APIError(ClientWriteError::LogEntryDiscarded(_)) => ProposeError::Unknown,
+        RaftError::APIError(other) => ProposeError::Members(other.to_string()),
+        RaftError::Fatal(fatal) => ProposeError::Stopped(fatal.to_string()),
+    }
+}
+
+#[cfg(test)]
+#[path = "group_tests.rs"]
+mod tests;
