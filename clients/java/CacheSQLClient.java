@@ -57,7 +57,7 @@ import java.util.regex.Pattern;
  *
  * <p>One file, nothing but the JDK (8 or later). All methods may be called from many threads at once. Every call ends,
  * one way or another, by its deadline; only a node that falls silent in the middle of an answer's body can stretch it, by
- * one read time-out.
+ * one read time-out, and a resolver of host names by the time that it takes.
  *
  * <p>Errors: {@link IllegalArgumentException} for what the caller or the configuration got wrong before anything was sent,
  * {@link CacheSQLException} for what nodes answered or did not answer.
@@ -636,7 +636,7 @@ public class CacheSQLClient implements AutoCloseable {
         Reply reply = exchange(node, Request.get("/v1/cluster", new Form()), deadline.within(ROUTES_MS));
         if (reply.status != 200) {
             node.succeeded();
-            throw new Failed(node.url + ": " + reply.status + " " + reply.message(), reply.status, true, null);
+            throw new Failed(reply.said(node), reply.status, true, null);
         }
         try {
             Topology topology = new Topology(node.url, Json.parse(reply.text));
@@ -653,7 +653,8 @@ public class CacheSQLClient implements AutoCloseable {
      * the group's leader, null for an unknown one.
      */
     private Node adopt(Topology topology, Group group) {
-        if (seeds != null) {
+        // A node that has just begun may know no group yet, which is no news of the others.
+        if (seeds != null && !topology.groups.isEmpty()) {
             synchronized (reloading) {
                 routes = routes.updated(topology, this::node);
                 reloadedAtNanos = System.nanoTime();
@@ -677,15 +678,14 @@ public class CacheSQLClient implements AutoCloseable {
         request.token = request.consistency != null && request.consistency.equals("session") ? group.token() : null;
         long began = System.nanoTime();
         Reply reply = exchange(node, request, deadline);
-        String text = node.url + ": " + reply.status + " " + reply.message();
         if (reply.status == 421 || reply.status == 503 && reply.leader != null) {
             // It is well, and says that it is not the one to ask; nothing was applied.
             node.succeeded();
-            throw new Failed(text, reply.status, true, reply.leader);
+            throw new Failed(reply.said(node), reply.status, true, reply.leader);
         }
         if (reply.status == 502 || reply.status == 503 || reply.status == 504) {
             node.failed();
-            throw new Failed(text, reply.status, false, null);
+            throw new Failed(reply.said(node), reply.status, false, null);
         }
         if (reply.status != 200) {
             node.succeeded();
@@ -734,6 +734,9 @@ public class CacheSQLClient implements AutoCloseable {
             watch = watchdog.schedule(expiry, leftMs, TimeUnit.MILLISECONDS);
             connection.connect();
             connected = true;
+            if (expiry.expired) {
+                throw new SocketTimeoutException("connecting took too long");
+            }
             if (request.body != null) {
                 try (OutputStream out = connection.getOutputStream()) {
                     out.write(request.body);
@@ -759,7 +762,7 @@ public class CacheSQLClient implements AutoCloseable {
                 throw (RuntimeException) e;
             }
             // Time that was too short from the start is not the node's fault.
-            boolean fair = leftMs >= Math.min(settings.readTimeoutMs, settings.deadlineMs / 2);
+            boolean fair = leftMs >= Math.min(settings.readTimeoutMs == 0 ? Integer.MAX_VALUE : settings.readTimeoutMs, settings.deadlineMs / 2);
             if (fair || !(expiry.expired || e instanceof SocketTimeoutException)) {
                 node.failed();
             }
@@ -773,7 +776,7 @@ public class CacheSQLClient implements AutoCloseable {
     }
 
     private HttpURLConnection open(Node node, Request request, int leftMs) throws IOException {
-        HttpURLConnection connection = (HttpURLConnection) new URL(node.url + request.target).openConnection();
+        HttpURLConnection connection = (HttpURLConnection) URI.create(node.url + request.target).toURL().openConnection();
         // 0 would be for ever.
         connection.setConnectTimeout(settings.connectTimeoutMs == 0 ? leftMs : Math.min(settings.connectTimeoutMs, leftMs));
         connection.setReadTimeout(settings.readTimeoutMs == 0 ? leftMs : Math.min(settings.readTimeoutMs, leftMs));
@@ -977,6 +980,10 @@ public class CacheSQLClient implements AutoCloseable {
             this.type = type;
             this.token = token;
             this.leader = leader;
+        }
+
+        String said(Node node) {
+            return node.url + ": " + status + " " + message();
         }
 
         /** What an error says: plain text, or the message of a JSON object. */
@@ -1503,6 +1510,12 @@ public class CacheSQLClient implements AutoCloseable {
                 updated.add(group);
                 for (String table : view.tables) {
                     tables.put(table, group);
+                }
+            }
+            // A node that is still loading does not tell all tables of a group; of one that is gone, its nodes will say so.
+            for (Map.Entry<String, Group> entry : byTable.entrySet()) {
+                if (updated.contains(entry.getValue())) {
+                    tables.putIfAbsent(entry.getKey(), entry.getValue());
                 }
             }
             return new Routes(updated, tables);
