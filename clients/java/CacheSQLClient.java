@@ -427,7 +427,7 @@ public class CacheSQLClient implements AutoCloseable {
         Node node = group.leader;
         if (node == null || !node.admits()) {
             // A leader that is left out is probably none any more. When nobody knows another, it is asked all the same.
-            Node other = findLeader(group, Collections.singleton(node), election, false);
+            Node other = findLeader(group, Collections.singleton(node), election, node == null);
             node = other == null ? node : other;
         }
         while (node != null && !deadline.passed()) {
@@ -912,16 +912,17 @@ public class CacheSQLClient implements AutoCloseable {
     /** How long one write waits for a leader. */
     private static final class Election {
         final Deadline deadline;
-        private final Deadline end;
+        /** Begins with the first pause: what a silent leader took before is not its time. */
+        private Deadline end;
         private long pauseMs = ELECTION_PAUSE_FIRST_MS;
 
         Election(Deadline deadline) {
             this.deadline = deadline;
-            this.end = deadline.within(ELECTION_MS);
         }
 
         /** Waits a little, each time longer; false when it has been enough, or the thread is interrupted. */
         boolean pause() {
+            end = end == null ? deadline.within(ELECTION_MS) : end;
             long ms = Math.min(pauseMs, end.leftMs());
             pauseMs = Math.min(pauseMs * 2, ELECTION_PAUSE_MOST_MS);
             if (ms <= 0) {
