@@ -35,6 +35,7 @@ pub(crate) fn parse(sql: &str) -> Result<Parsed, SqlError> {
     }
     let dialect = PostgreSqlDialect {};
     let mut tokens = Tokenizer::new(&dialect, sql).tokenize().map_err(|e| SqlError::Syntax(e.to_string()))?;
+    split_signs(&mut tokens);
     check_complexity(&tokens)?;
     let parameters = number_parameters(&mut tokens)?;
     let upsert = take_upsert(&mut tokens);
@@ -46,6 +47,43 @@ pub(crate) fn parse(sql: &str) -> Result<Parsed, SqlError> {
         (None, _) => Err(SqlError::Syntax("the statement is empty".into())),
         _ => Err(SqlError::Stacked { statements: count }),
     }
+}
+
+/// An operator of several characters does not end in a sign, unless it has one of some characters in it (PostgreSQL, 4.1.3,
+/// Operators): `id>-5` is `id > -5`. The tokenizer takes the sign for a part of it.
+fn split_signs(tokens: &mut Vec<Token>) {
+    let is_split = |token: &Token| matches!(token, Token::CustomBinaryOperator(text) if ends_in_sign(text));
+    if !tokens.iter().any(is_split) {
+        return;
+    }
+    let mut split = Vec::with_capacity(tokens.len() + 4);
+    for token in tokens.drain(..) {
+        let Token::CustomBinaryOperator(text) = &token else {
+            split.push(token);
+            continue;
+        };
+        let bare = if ends_in_sign(text) { text.trim_end_matches(['+', '-']) } else { text };
+        split.push(match bare {
+            "<" => Token::Lt,
+            ">" => Token::Gt,
+            "=" => Token::Eq,
+            "<=" => Token::LtEq,
+            ">=" => Token::GtEq,
+            "<>" => Token::Neq,
+            "*" => Token::Mul,
+            "/" => Token::Div,
+            other => Token::CustomBinaryOperator(other.to_owned()),
+        });
+        let signs = text.get(bare.len()..).unwrap_or_default();
+        split.extend(signs.chars().map(|sign| if sign == '-' { Token::Minus } else { Token::Plus }));
+    }
+    *tokens = split;
+}
+
+fn ends_in_sign(operator: &str) -> bool {
+    operator.len() > 1
+        && operator.ends_with(['+', '-'])
+        && !operator.contains(['~', '!', '@', '#', '%', '^', '&', '|', '`', '?'])
 }
 
 fn of_parser(error: ParserError) -> SqlError {

@@ -144,6 +144,16 @@ pub enum Filter {
 }
 
 impl Filter {
+    /// How many comparisons a row may need: what one of them costs, a row costs so often.
+    pub fn comparisons(&self) -> usize {
+        match self {
+            Filter::And(parts) | Filter::Or(parts) => parts.iter().map(Filter::comparisons).sum(),
+            Filter::Not(inner) => inner.comparisons(),
+            Filter::In { operands, .. } => operands.len().max(1),
+            _ => 1,
+        }
+    }
+
     /// `column = value`.
     pub fn equal(column: usize, value: Value) -> Filter {
         Filter::compare(column, Comparison::Equal, value)

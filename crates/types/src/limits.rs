@@ -52,8 +52,10 @@ pub const HTTP_INLINE_BODY_BYTES: usize = 64 << 10;
 pub const HTTP_HEAD_BYTES: usize = 64 << 10;
 /// Bytes of an HTTP request's path and query string.
 pub const HTTP_URI_BYTES: usize = 32 << 10;
-/// Headers of an HTTP request.
-pub const HTTP_HEADERS: usize = 100;
+/// Connections that wait to be accepted; the system may allow fewer (`net.core.somaxconn`).
+pub const HTTP_BACKLOG: u32 = 4_096;
+/// Bytes of an answer that the system holds unsent: what is more waits here, and is made when there is room.
+pub const HTTP_UNSENT_BYTES: u32 = 128 << 10;
 /// Time for an HTTP request's head to arrive.
 pub const HTTP_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for an HTTP request's body to arrive.
@@ -109,6 +111,8 @@ pub const WRITE_QUEUE: usize = 1_024;
 pub const INLINE_APPLY_ROWS: usize = 1_000;
 /// Rows that may be looked at on the spot, for a read or a write; more are looked at on a thread that may block.
 pub const INLINE_SCAN_ROWS: u64 = 16_384;
+/// Bytes of rows that are looked at on the spot, counted once for each comparison.
+pub const INLINE_SCAN_BYTES: u64 = 4 << 20;
 /// Bytes of a caller's request id.
 pub const REQUEST_ID_BYTES: usize = 128;
 /// Answers that are remembered for requests with an id.

@@ -84,13 +84,13 @@ impl<'a> Original<'a> {
     }
 
     /// Answers a query. It only reads: what changes rows goes another way, so that a link that is followed changes nothing.
-    pub async fn query(&self, sql: &str) -> Result<SqlAnswer, NodeError> {
+    pub async fn query(&self, sql: &str, options: &RequestOptions) -> Result<SqlAnswer, NodeError> {
         let prepared = self.node.prepare(&self.node.snapshot(), sql, &[])?;
         if !matches!(prepared.kind(), StatementKind::Read | StatementKind::Explain) {
             let refused = SqlError::NotSupported("this call answers queries only".into());
             return self.node.core.counted(Err(refused.into()));
         }
-        self.node.sql(Statement::new(sql), &RequestOptions::default()).await
+        self.node.sql(Statement::new(sql), options).await
     }
 
     /// Puts one row: the column has the value, `others` are its other columns, the rest is NULL. Rows that had that value

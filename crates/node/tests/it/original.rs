@@ -68,7 +68,7 @@ async fn what_cannot_be_asked_is_told() {
     assert_eq!(original.less("KCA2", "AAC001", "007").expect_err("no number").sqlstate(), "22P02");
     let count = original.composite("KCA2", "AAB004+AAC002", "Köln").expect_err("one value of two");
     assert!(matches!(count, NodeError::ValueCount { expected: 2, given: 1, .. }));
-    let refused = original.query("DELETE FROM KCA2").await.expect_err("it only reads");
+    let refused = original.query("DELETE FROM KCA2", &RequestOptions::default()).await.expect_err("it only reads");
     assert_eq!(refused.sqlstate(), "0A000");
     assert_eq!(query(&node, "SELECT count(*) FROM KCA2").await, ["4"]);
 }
@@ -185,7 +185,8 @@ async fn it_tells_what_it_has() {
     let health = original.health();
     assert!(health.up);
     assert_eq!((health.tables, health.memory_max_mib), (2, 4096));
-    let answer = patiently(original.query("SELECT count(*) AS n FROM kca2")).await.expect("a query");
+    let answer =
+        patiently(original.query("SELECT count(*) AS n FROM kca2", &RequestOptions::default())).await.expect("a query");
     assert_eq!(answer.columns[0].name, "n");
     assert_eq!(texts(answer.rows.expect("rows")).await, ["4"]);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cachesql_node::{Consistency, GroupSnapshot, Node, NodeError, RequestOptions};
 use cachesql_types::{LogIndex, Token};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{AGE, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method};
@@ -52,6 +52,11 @@ impl<'a> Call<'a> {
     /// The body, while it is unread.
     pub(crate) fn unread_body(&self) -> Option<&Incoming> {
         self.body.as_ref()
+    }
+
+    /// Takes a body that is not read, if the request brought one.
+    pub(crate) fn take_body(&mut self) -> Option<Incoming> {
+        self.body.take().filter(|body| !body.is_end_stream())
     }
 
     /// Reads the body, once.

@@ -104,7 +104,8 @@ impl Door {
         let mut call = Call::new(self, head, body);
         let now = std::panic::catch_unwind(AssertUnwindSafe(|| self.answer_now(&call)));
         if let Some(response) = now.unwrap_or_else(|_| Some(panicked())) {
-            return Answering::Ready(Some(self.finish(response, &call, activity)));
+            let response = self.finish(response, &call, activity);
+            return Answering::Ready { response: Some(response), _unread: call.take_body() };
         }
         let running = activity.run();
         Answering::Running(Box::pin(async move {
@@ -154,8 +155,13 @@ fn panicked() -> Response<AnswerBody> {
 
 /// An answer: there, or on its way.
 pub(crate) enum Answering<'a> {
-    /// It is there, until it is taken.
-    Ready(Option<Response<AnswerBody>>),
+    /// It is there.
+    Ready {
+        /// Until it is taken.
+        response: Option<Response<AnswerBody>>,
+        /// A body that nobody wants: dropped before the answer is sent it would close the connection.
+        _unread: Option<Incoming>,
+    },
     /// It is on its way.
     Running(Pin<Box<dyn Future<Output = Response<AnswerBody>> + Send + 'a>>),
 }
@@ -165,7 +171,9 @@ impl Future for Answering<'_> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
-            Answering::Ready(response) => response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
+            Answering::Ready { response, .. } => {
+                response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response)))
+            }
             Answering::Running(answering) => answering.as_mut().poll(cx).map(Ok),
         }
     }

@@ -13,7 +13,8 @@ use futures::FutureExt;
 use futures::future::poll_fn;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use tokio::net::{TcpListener, TcpStream};
+use socket2::SockRef;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::access::AccessToken;
@@ -95,7 +96,7 @@ impl HttpDoor {
         if !protected && addresses.iter().any(|a| !a.ip().to_canonical().is_loopback()) {
             return Err(HttpDoorError::Unprotected { address: config.address });
         }
-        let listener = TcpListener::bind(addresses.as_slice()).await.map_err(failed)?;
+        let listener = listen(&addresses).map_err(failed)?;
         let local = listener.local_addr().map_err(failed)?;
         Ok(HttpDoor { listener, local, config })
     }
@@ -129,6 +130,14 @@ impl HttpDoor {
                 () = shutdown.as_mut() => break,
             }
         }
+        // Who was connected already is served; nobody knows how long ago.
+        while let (Ok(permit), Some(Ok((stream, _)))) =
+            (slots.clone().try_acquire_owned(), listener.accept().now_or_never())
+        {
+            let activity = Arc::<Activity>::default();
+            watches.push(Watch::new(activity.clone()));
+            tokio::spawn(serve_connection(stream, door.clone(), activity, permit));
+        }
         drop(listener);
         door.stop();
         for watch in &watches {
@@ -155,8 +164,29 @@ pub async fn serve(
     Ok(())
 }
 
+/// Listens on the first of some addresses that is free.
+fn listen(addresses: &[SocketAddr]) -> std::io::Result<TcpListener> {
+    let mut failure = std::io::Error::new(std::io::ErrorKind::InvalidInput, "the name has no address");
+    for address in addresses {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+        let listened = socket.and_then(|socket| {
+            socket.set_reuseaddr(true)?;
+            socket.bind(*address)?;
+            socket.listen(limits::HTTP_BACKLOG)
+        });
+        match listened {
+            Ok(listener) => return Ok(listener),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
 /// How often the listener looks at its connections.
 const TICK: Duration = Duration::from_millis(500);
+
+/// How long requests that had arrived are still taken when the node stops.
+const LAST_CALL: Duration = Duration::from_millis(100);
 
 /// How long it waits when the system has no more descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -185,6 +215,11 @@ async fn serve_connection(stream: TcpStream, door: Arc<Door>, activity: Arc<Acti
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY");
     }
+    // A reader's progress is seen by how much more can be written. Were the system's buffers large, a slow one would seem to
+    // have stopped for as long as it takes to read them.
+    if let Err(error) = SockRef::from(&stream).set_tcp_notsent_lowat(limits::HTTP_UNSENT_BYTES) {
+        tracing::debug!(%error, "TCP_NOTSENT_LOWAT");
+    }
     let open = door.counters().connection();
     let served = AssertUnwindSafe(drive(stream, &door, &activity)).catch_unwind().await;
     activity.close();
@@ -206,13 +241,18 @@ async fn drive(stream: TcpStream, door: &Arc<Door>, activity: &Arc<Activity>) {
         .serve_connection(socket, service);
     let mut connection = pin!(connection);
     let mut told = false;
+    let mut last_call = None;
     let served = poll_fn(|cx| {
         match activity.ordered(cx.waker()) {
             Order::None => {}
             Order::Finish if told => {}
             Order::Finish => {
-                told = true;
-                connection.as_mut().graceful_shutdown();
+                // What has arrived by now is answered first: whoever sent it could not know.
+                let last_call = last_call.get_or_insert_with(|| Box::pin(tokio::time::sleep(LAST_CALL)));
+                if last_call.as_mut().poll(cx).is_ready() {
+                    told = true;
+                    connection.as_mut().graceful_shutdown();
+                }
             }
             Order::Close => return Poll::Ready(Ok(())),
         }

@@ -6,30 +6,44 @@ use cachesql_types::{Value, limits};
 
 use super::failure::Failure;
 
-/// Whether a read is quick enough to be served on the spot: the table is small, or an index finds few rows for one of the
-/// conditions, all of which must hold.
+/// Whether a read is quick enough to be served on the spot: few rows are compared with little. Rows are few when the table is
+/// small, or an index finds few for one of the conditions, all of which must hold.
 pub(crate) fn is_quick(table: &Table, filters: &[Filter]) -> bool {
-    let few = |filter: &Filter| match filter {
+    let found = |filter: &Filter| match filter {
         Filter::Compare { column, op: Comparison::Equal, operand } => {
-            finds_few(table, *column, std::slice::from_ref(operand))
+            finds(table, *column, std::slice::from_ref(operand))
         }
-        Filter::In { column, operands } => finds_few(table, *column, operands),
-        _ => false,
+        Filter::In { column, operands } => finds(table, *column, operands),
+        _ => u64::MAX,
     };
-    table.row_count() <= limits::INLINE_SCAN_ROWS || filters.iter().any(few)
+    let rows = filters.iter().map(found).min().unwrap_or(u64::MAX).min(table.row_count());
+    let comparisons = filters.iter().map(Filter::comparisons).sum::<usize>().max(1);
+    let work = rows.saturating_mul(u64::try_from(comparisons).unwrap_or(u64::MAX));
+    if work <= FEW {
+        return true;
+    }
+    // Long texts take long to look at.
+    let row_bytes = table.memory().rows_bytes as u64 / table.stored_rows().max(1);
+    work <= limits::INLINE_SCAN_ROWS && work.saturating_mul(row_bytes) <= limits::INLINE_SCAN_BYTES
 }
 
-fn finds_few(table: &Table, column: usize, operands: &[Operand]) -> bool {
+/// Comparisons that take no time to speak of, whatever is compared.
+const FEW: u64 = 16;
+
+/// The fewest rows that an index finds for the values of a column.
+fn finds(table: &Table, column: usize, operands: &[Operand]) -> u64 {
     let rows_of = |index: &Index, operand: &Operand| match operand {
         Operand::Value(value) => index.count(&IndexRange::equal(std::slice::from_ref(value))),
         Operand::Parameter(_) => u64::MAX,
     };
-    table.indexes().iter().filter(|index| index.definition().columns.first() == Some(&column)).any(|index| {
+    let indexes = table.indexes().iter().filter(|index| index.definition().columns.first() == Some(&column));
+    let found = indexes.map(|index| {
         // Each value has one row at most.
         let unique = index.definition().unique && index.definition().columns.len() == 1;
         let rows = |operand| if unique { 1 } else { rows_of(index, operand) };
-        operands.iter().map(rows).fold(0, u64::saturating_add) <= limits::INLINE_SCAN_ROWS
-    })
+        operands.iter().map(rows).fold(0, u64::saturating_add)
+    });
+    found.min().unwrap_or(u64::MAX)
 }
 
 /// The same for one condition, that a column equals what a text means to it. A text that means nothing equals no value.
@@ -91,6 +105,12 @@ mod tests {
         assert!(is_quick(&table, &[list([1, 2])]));
         assert!(!is_quick(&table, &[list([1, 7])]));
         assert!(!is_quick_for(&table, 1, "7"));
+        // Many comparisons of few rows.
+        let or =
+            |parts: usize| vec![Filter::Or(vec![Filter::equal(2, Value::Integer(2)); parts]), equal(0, 5)[0].clone()];
+        assert!(is_quick(&table, &or(100)));
+        let most = usize::try_from(limits::INLINE_SCAN_ROWS).expect("small");
+        assert!(!is_quick(&table, &or(most)));
         assert!(is_quick_for(&table, 1, "8") && is_quick_for(&table, 1, "x"));
     }
 }

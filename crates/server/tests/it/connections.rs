@@ -115,3 +115,47 @@ async fn the_grace_has_an_end() {
     server.begin_stop();
     tokio::time::timeout(Duration::from_secs(5), server.stopped()).await.expect("stopped within the grace");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_had_arrived_when_the_door_closes_is_answered() {
+    for _ in 0..5 {
+        let mut server = Server::start().await;
+        let request = b"GET /rest/people?id=eq.1&select=id HTTP/1.1\r\nHost: x\r\n\r\n";
+        let mut streams = Vec::new();
+        // Some that were served before, with one request and with many at once; and some that were not accepted yet.
+        for kept in 0..6 {
+            let mut stream = server.connect().await;
+            stream.write_all(request).await.expect("write");
+            let mut first = vec![0; 15];
+            stream.read_exact(&mut first).await.expect("an answer");
+            streams.push((stream, if kept % 2 == 0 { 1 } else { 40 }, 1));
+        }
+        for _ in 0..6 {
+            streams.push((server.connect().await, 1, 0));
+        }
+        for (stream, requests, _) in &mut streams {
+            stream.write_all(&request.repeat(*requests)).await.expect("write");
+        }
+        server.begin_stop();
+        for (stream, requests, before) in &mut streams {
+            let text = String::from_utf8(read_to_end(stream).await).expect("UTF-8");
+            assert_eq!(text.matches(r#"[{"id":1}]"#).count(), *requests + *before, "{text}");
+        }
+        server.stopped().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_nobody_reads_leaves_the_connection_open() {
+    let server = Server::start().await;
+    let mut stream = server.connect().await;
+    let body = "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    let request = format!("GET /rest/people?id=eq.1&select=id HTTP/1.1\r\nHost: x\r\n{body}");
+    let last = "GET /rest/people?id=eq.2&select=id HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.expect("write");
+    let mut first = [0; 15];
+    stream.read_exact(&mut first).await.expect("an answer");
+    stream.write_all(last.as_bytes()).await.expect("write");
+    let text = String::from_utf8(read_to_end(&mut stream).await).expect("UTF-8");
+    assert!(text.contains(r#"[{"id":1}]"#) && text.ends_with(r#"[{"id":2}]"#), "{text}");
+}

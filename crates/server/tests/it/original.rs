@@ -204,3 +204,22 @@ async fn large_tables_answer_alike() {
     }
     assert_eq!(server.get("/cache/less?table=people&column=id&value=abc").await.status, 400);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn its_reads_heed_tokens_as_others_do() {
+    let server = Server::start().await;
+    let now = server.node.token(&server.node.snapshot()).to_string();
+    for target in [
+        "/cache/get?table=people&column=id&value=1",
+        "/cache/less?table=people&column=id&value=3",
+        "/cache/query?sql=SELECT+1",
+    ] {
+        let ask = async |header: (&str, &str)| server.ask("GET", target, &[header], "").await;
+        let known = ask(("Cachesql-Token", &now)).await;
+        assert_eq!((known.status, known.header("cachesql-token")), (200, Some(now.as_str())), "{target}");
+        assert_eq!(ask(("Cachesql-Token", "main:99999999")).await.status, 503, "{target}");
+        assert_eq!(ask(("Cachesql-Token", "garbage")).await.status, 400, "{target}");
+        assert_eq!(ask(("Cachesql-Consistency", "whatever")).await.status, 400, "{target}");
+        assert_eq!(ask(("Cachesql-Consistency", "linearizable")).await.status, 200, "{target}");
+    }
+}

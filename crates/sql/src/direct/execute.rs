@@ -30,12 +30,14 @@ pub(crate) struct Budget {
     may_hand_over: bool,
     started: Option<Instant>,
     until_clock: u32,
+    /// What a row counts for.
+    weight: u32,
 }
 
 impl Budget {
     /// A read's. `may_hand_over` says whether DataFusion stands behind it.
     pub(crate) fn read(limits: &EngineLimits, may_hand_over: bool) -> Budget {
-        Budget { limits: *limits, writes: false, may_hand_over, started: None, until_clock: ROWS_PER_CLOCK }
+        Budget { limits: *limits, writes: false, may_hand_over, started: None, until_clock: ROWS_PER_CLOCK, weight: 1 }
     }
 
     /// A write's.
@@ -43,10 +45,16 @@ impl Budget {
         Budget { writes: true, ..Budget::read(limits, false) }
     }
 
+    /// Says what each row is compared with.
+    fn weigh(&mut self, conditions: &[Filter]) {
+        let comparisons = conditions.iter().map(Filter::comparisons).sum::<usize>();
+        self.weight = u32::try_from(comparisons).unwrap_or(u32::MAX).max(1);
+    }
+
     /// One more row was tried. The clock is read now and then only: a point read never reads it.
     #[inline]
     pub(crate) fn tried(&mut self) -> Result<(), SqlError> {
-        self.until_clock -= 1;
+        self.until_clock = self.until_clock.saturating_sub(self.weight);
         if self.until_clock == 0 { self.look_at_clock() } else { Ok(()) }
     }
 
@@ -108,6 +116,7 @@ pub(crate) fn run_select(
     parameters: &[Value],
     budget: &mut Budget,
 ) -> Result<Outcome, SqlError> {
+    budget.weigh(&plan.conjuncts);
     let limit = amount(plan.limit, parameters, "LIMIT", "2201W")?;
     let offset = amount(plan.offset, parameters, "OFFSET", "2201X")?.unwrap_or(0);
     let way = choose(plan, table, parameters, limit.map(|l| l.saturating_add(offset)))?;

@@ -226,6 +226,9 @@ impl VisitorMut for Clauses {
             {
                 ControlFlow::Break("IS DISTINCT FROM beside AND or OR without parentheses around it")
             }
+            // DataFusion means something else by them.
+            Expr::SimilarTo { .. } => ControlFlow::Break("SIMILAR TO"),
+            Expr::AtTimeZone { .. } => ControlFlow::Break("AT TIME ZONE"),
             _ => ControlFlow::Continue(()),
         }
     }

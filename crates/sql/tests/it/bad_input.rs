@@ -51,6 +51,11 @@ async fn what_is_broken_has_its_own_code() {
         ("SELECT AAC001 FROM KCA2 LIMIT -1", "2201W"),
         ("SELECT AAC001 FROM KCA2 OFFSET -1", "2201X"),
         ("SELECT version()", "42883"),
+        // Where DataFusion means something else than PostgreSQL.
+        ("SELECT to_char(now(), 'YYYY')", "42883"),
+        ("SELECT to_timestamp(0)", "42883"),
+        ("SELECT AAC001 FROM KCA2 WHERE AAC002 SIMILAR TO 'M%'", "0A000"),
+        ("SELECT now() AT TIME ZONE 'Asia/Shanghai'", "0A000"),
         ("SELECT '2020-13-01'::date", "22003"),
         ("SELECT 'x'::integer", "22P02"),
         ("WITH x AS (DELETE FROM KCA2 RETURNING *) SELECT * FROM x", "0A000"),

@@ -352,3 +352,29 @@ async fn whether_rows_exist_is_a_value() {
         assert_eq!(node.rows(sql).await, expected, "{sql}");
     }
 }
+
+#[tokio::test]
+async fn a_sign_behind_an_operator_belongs_to_what_follows() {
+    let mut node = Node::new();
+    node.run(&["CREATE TABLE t (id INTEGER PRIMARY KEY)", "INSERT INTO t VALUES (-6), (-5), (0), (5)"]).await;
+    for (condition, expected) in [
+        ("id>-5", &["0", "5"][..]),
+        ("id>=-5", &["-5", "0", "5"]),
+        ("id<>-5", &["-6", "0", "5"]),
+        ("id!=-5", &["-6", "0", "5"]),
+        ("id<-5", &["-6"]),
+        ("id<=-5", &["-6", "-5"]),
+        ("id=-5", &["-5"]),
+        ("id>+4", &["5"]),
+        ("id>- 1", &["0", "5"]),
+        ("id*-1=5", &["-5"]),
+        ("id/-5=1", &["-6", "-5"]),
+        ("id+-1=-1", &["0"]),
+    ] {
+        assert_eq!(
+            node.rows(&format!("SELECT id FROM t WHERE {condition} ORDER BY id")).await,
+            expected,
+            "{condition}"
+        );
+    }
+}

@@ -1,6 +1,6 @@
 //! Calls that answer rows.
 
-use cachesql_node::{Comparison, DirectRows, GroupSnapshot, NodeError, OriginalRead, OriginalRows, Rows};
+use cachesql_node::{Comparison, Consistency, DirectRows, GroupSnapshot, NodeError, OriginalRead, OriginalRows, Rows};
 use hyper::{Response, StatusCode};
 
 use super::failure_of;
@@ -49,6 +49,9 @@ pub(super) fn composite<'a>(parameters: &'a OriginalParameters<'_>) -> Result<Or
 
 /// Answers rows on the spot; `None` when that could take long.
 pub(super) fn rows_now(call: &Call<'_>, read: &OriginalRead<&str>) -> Result<Option<Response<AnswerBody>>, Failure> {
+    if call.consistency()? != Consistency::Any {
+        return Ok(None);
+    }
     call.node().read_now(|snapshot| {
         if !is_on_the_spot(snapshot, read) {
             return Ok(None);
@@ -62,7 +65,7 @@ pub(super) async fn rows(call: &Call<'_>, read: &OriginalRead<&str>) -> Found {
     if let Some(answered) = rows_now(call, read)? {
         return Ok(answered);
     }
-    let (node, snapshot, read) = (call.node().clone(), call.node().snapshot(), read.map(str::to_owned));
+    let (node, snapshot, read) = (call.node().clone(), call.snapshot().await?, read.map(str::to_owned));
     let (rows, snapshot) = off_thread(move || (node.original().read(&snapshot, &read), snapshot)).await?;
     rows_answer(call, &snapshot, rows)
 }
@@ -97,9 +100,9 @@ const TAIL: &[u8] = b"}";
 /// Rows of a query; the message is `empty` when there are none.
 pub(super) async fn query(call: &Call<'_>, parameters: &OriginalParameters<'_>) -> Found {
     let sql = parameters.named("sql").ok_or_else(|| missing("sql"))?;
-    let (node, sql) = (call.node().clone(), sql.to_owned());
+    let (node, sql, options) = (call.node().clone(), sql.to_owned(), call.options()?);
     let statements = call.door.statements();
-    let answered = statements.run(async move { node.original().query(&sql).await }).await?;
+    let answered = statements.run(async move { node.original().query(&sql, &options).await }).await?;
     let answered = answered.map_err(|e| failure_of(&e))?;
     let rows = match answered.rows {
         Some(Rows::Direct(rows)) => PartRows::Direct(rows),
