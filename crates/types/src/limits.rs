@@ -79,6 +79,59 @@ pub const JSON_DEPTH: usize = 64;
 /// Time that requests under way are given when the node stops.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
+/// Bytes of the name of a node or a cluster; its length is one byte on the wire.
+pub const PEER_NAME_BYTES: usize = 128;
+/// Bytes that a cluster secret has at least.
+pub const PEER_SECRET_BYTES: usize = 16;
+/// Bytes of one message of the handshake between nodes.
+pub const PEER_HANDSHAKE_BYTES: usize = 1 << 10;
+/// Time for a whole handshake between nodes.
+pub const PEER_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Time to connect to another node, before the handshake.
+pub const PEER_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Connections of a node's door that may be unauthenticated at a time; one more ends the oldest.
+pub const PEER_STRANGERS: usize = 64;
+/// Refused connections, and ended ones, that a door remembers for status pages.
+pub const PEER_GUESTS_REMEMBERED: usize = 16;
+/// Bytes of one frame's payload: what a small message waits behind, at most, for each long one that is under way.
+pub const PEER_FRAME_BYTES: usize = 64 << 10;
+/// Bytes of one message between nodes, in as many frames as it takes: a forwarded HTTP body, and its surroundings.
+pub const PEER_MESSAGE_BYTES: usize = HTTP_BODY_BYTES + (1 << 20);
+/// Bytes of one message of the urgent lane.
+pub const PEER_URGENT_MESSAGE_BYTES: usize = 1 << 20;
+/// Bytes of received messages that one connection between nodes may hold.
+pub const PEER_CONNECTION_BYTES: usize = 2 * PEER_MESSAGE_BYTES;
+/// Bytes of received messages that all connections of one lane may hold together.
+pub const PEER_LANE_BYTES: usize = 512 << 20;
+/// Calls that may be under way on one connection between nodes.
+pub const PEER_IN_FLIGHT: usize = 4_096;
+/// Bytes of messages that may wait to be written to one connection between nodes; callers wait for room, and a door
+/// reads no further until there is some.
+pub const PEER_QUEUE_BYTES: usize = 16 << 20;
+/// Frames without a message (rejections and the like) that may wait before a door reads no further.
+pub const PEER_CONTROL_FRAMES: usize = 1_024;
+/// Bytes that are handed to a connection between nodes at a time, give or take one frame.
+pub const PEER_WRITE_BYTES: usize = 128 << 10;
+/// Bytes of a refusal's text.
+pub const PEER_REFUSAL_BYTES: usize = 4 << 10;
+/// Time between two pings, in both directions of every connection between nodes.
+pub const PEER_PING_INTERVAL: Duration = Duration::from_millis(500);
+/// Time without a byte after which the other node counts as gone.
+pub const PEER_SILENCE: Duration = Duration::from_secs(3);
+/// Time in which a connection between nodes must take at least one byte of what is written to it. Long: a full send buffer
+/// of some megabytes at 1 Mbit/s takes ten seconds until the kernel asks for more.
+pub const PEER_STALL: Duration = Duration::from_secs(30);
+/// Time after which the kernel probes an idle connection between nodes, and between two probes.
+pub const PEER_KEEPALIVE: Duration = Duration::from_secs(10);
+/// Time until another node is connected to again; it doubles with each failure, and up to half of it is taken off by chance.
+pub const PEER_BACKOFF_FIRST: Duration = Duration::from_millis(50);
+/// Longest time between two tries to connect to another node.
+pub const PEER_BACKOFF_MOST: Duration = Duration::from_secs(1);
+/// Time that a connection must have lived for the next one to be tried at once.
+pub const PEER_STEADY: Duration = Duration::from_secs(5);
+/// Time between two tries to accept connections when accepting fails.
+pub const PEER_ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
 /// Rows that a load hands on at a time.
 pub const LOAD_BATCH_ROWS: usize = 65_536;
 /// Bytes after which a batch of a load is handed on, whatever its rows: long before the 2 GiB that text offsets address.
@@ -148,6 +201,15 @@ const _: () = assert!(MAX_SQL_DEPTH < MAX_SQL_TOKENS);
 const _: () = assert!(MAX_KEY_COLUMNS <= MAX_COLUMNS);
 const _: () = assert!(HTTP_URI_BYTES < HTTP_HEAD_BYTES);
 const _: () = assert!(HTTP_CHUNK_BYTES <= HTTP_WHOLE_BYTES);
+const _: () = assert!(PEER_NAME_BYTES <= u8::MAX as usize);
+// A greeting is three names, two versions, a lane and a nonce.
+const _: () = assert!(3 * (PEER_NAME_BYTES + 1) + 64 < PEER_HANDSHAKE_BYTES);
+const _: () = assert!(PEER_REFUSAL_BYTES < PEER_FRAME_BYTES && PEER_FRAME_BYTES <= PEER_WRITE_BYTES);
+const _: () = assert!(PEER_URGENT_MESSAGE_BYTES <= PEER_MESSAGE_BYTES && PEER_MESSAGE_BYTES <= PEER_CONNECTION_BYTES);
+const _: () = assert!(PEER_CONNECTION_BYTES <= PEER_LANE_BYTES && PEER_MESSAGE_BYTES <= u32::MAX as usize);
+// A node that is gone is noticed in under five seconds, and one that is there is never thought gone for one lost ping.
+const _: () = assert!(PEER_SILENCE.as_millis() + PEER_PING_INTERVAL.as_millis() < 5_000);
+const _: () = assert!(PEER_PING_INTERVAL.as_millis() * 3 < PEER_SILENCE.as_millis());
 
 /// Bytes of one record of a group's log. A write's operations are one.
 pub const LOG_RECORD_BYTES: usize = 128 << 20;
