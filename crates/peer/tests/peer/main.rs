@@ -3,4 +3,8 @@
 mod calls;
 mod cluster;
 mod failures;
+mod frames;
 mod memory_network;
+mod raw;
+mod strangers;
+mod tcp;
