@@ -233,3 +233,26 @@ async fn calls_that_are_left_half_sent_or_half_answered_leave_the_connection_who
     };
     assert_eq!(in_flight, 0, "every call was ended by the other side");
 }
+
+/// If both sides read no further while much waits to be written, each would wait for the other.
+#[tokio::test(start_paused = true)]
+async fn long_messages_both_ways_at_once_do_not_block_each_other() {
+    let two = two(Services::new().with(ECHO, Echo)).await;
+    let long = Bytes::from(vec![7; 40 << 20]);
+    let call = || two.call(Lane::Bulk, ECHO, long.clone());
+    let answers = tokio::join!(call(), call(), call());
+    for answer in [answers.0, answers.1, answers.2] {
+        assert!(answer.expect("an answer") == long);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_request_that_is_rejected_is_not_sent_to_its_end() {
+    let two = two(Services::new().with(ECHO, Echo)).await;
+    let rejected = two.call(Lane::Bulk, 99, pattern(8 << 20)).await;
+    let Err(CallError::NotSent { why: NotSent::Rejected(Rejection::NoService), .. }) = rejected else {
+        panic!("{rejected:?}")
+    };
+    assert_eq!(two.call(Lane::Bulk, ECHO, "still there").await.expect("an answer"), "still there");
+    assert_eq!(two.network.connections().len(), 1);
+}

@@ -145,6 +145,38 @@ async fn what_a_door_does_wrong_ends_the_connection_and_the_call_is_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_for_which_there_is_no_room_is_called_off_and_the_call_is_unknown() {
+    let network = MemoryNetwork::default();
+    let mut listener = network.bind("b:1").await.expect("free");
+    let a = Peers::new(network.clone(), endpoint("a", &directory()));
+    let (to, deadline) = (name("b"), Instant::now() + Duration::from_secs(60));
+    let call = || a.call(&to, Lane::Normal, ECHO, Bytes::new(), deadline);
+    let door = async {
+        let (mut stream, _) = network.accept(&mut listener).await.expect("a connection");
+        let greeting = raw::challenge(&mut stream).await;
+        raw::judge(&mut stream, &greeting, &[1, 0, 1], SECRET).await;
+        // Two answers of the greatest length fill what the connection may hold, and the third is one too many.
+        for id in 1..=3 {
+            assert_eq!(raw::read_message(&mut stream).await.expect("a call").1, id);
+            stream.write_all(&answer(id, MESSAGE as u32, b"begin")).await.expect("written");
+        }
+        assert_eq!(raw::read_message(&mut stream).await, Some((kind::CANCEL, 3, vec![])));
+        // It was on its way when it was called off, and is skipped.
+        let rest = [frame(kind::CONTINUE, 3, b"on"), frame(kind::CANCELLED, 3, b"")].concat();
+        stream.write_all(&rest).await.expect("written");
+        for id in [1, 2] {
+            stream.write_all(&frame(kind::CONTINUE, id, b"more")).await.expect("written");
+        }
+        drop(stream);
+    };
+    let (one, two, three, ()) = tokio::join!(call(), call(), call(), door);
+    for whole in [one, two] {
+        assert!(matches!(whole, Err(CallError::Unknown { why: Unknown::Ended(Ended::Closed), .. })), "{whole:?}");
+    }
+    assert!(matches!(three, Err(CallError::Unknown { why: Unknown::NoRoom { bytes: MESSAGE }, .. })), "{three:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_too_much_is_rejected_before_it_is_kept_and_the_rest_of_it_is_skipped() {
     let (desk, mut visits) = desk();
     let two = two(Services::new().with(ECHO, Echo).with(DESK, desk)).await;

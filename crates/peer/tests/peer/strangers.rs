@@ -1,9 +1,10 @@
 //! The handshake: who is refused, by which side, and what each learns.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cachesql_peer::{CallError, DoorStatus, HandshakeError, Lane, Network, NotSent, Peers, Services, Versions};
+use cachesql_peer::{CallError, DoorStatus, HandshakeError, Lane, Network, NotSent, Peers, Services, Side, Versions};
 use cachesql_types::limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
@@ -298,6 +299,28 @@ async fn a_door_that_speaks_nonsense_is_a_typed_error() {
     }
     let error = dialed_by_a(|stream| async move { drop(stream) });
     assert!(matches!(error.await, HandshakeError::Io(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_connection_is_wrapped_at_both_ends_before_anything_is_said() {
+    let network = MemoryNetwork::default();
+    let sides = Arc::new(Mutex::new(Vec::new()));
+    let wrapped = |node| {
+        let (sides, mut endpoint) = (Arc::clone(&sides), endpoint(node, &directory()));
+        endpoint.wrap = Arc::new(move |stream, side| {
+            sides.lock().expect("not poisoned").push(side.clone());
+            let fails = side == Side::Door;
+            Box::pin(async move { if fails { Err(std::io::Error::other("no certificate")) } else { Ok(stream) } })
+        });
+        endpoint
+    };
+    let door = open_door(&network, "b:1", wrapped("b"), Services::new().with(ECHO, Echo)).await;
+    let error = refused(&Peers::new(network, wrapped("a"))).await;
+    assert!(matches!(error, HandshakeError::Io(_)), "{error:?}");
+    assert_eq!(last_refused(&door.status).to_string(), "the connection failed: no certificate");
+    let mut sides = sides.lock().expect("not poisoned").clone();
+    sides.sort_by_key(|side| *side == Side::Door);
+    assert_eq!(sides, [Side::Dialer(name("b")), Side::Door]);
 }
 
 /// Random bytes, some of which begin as a greeting does, so that every step of the handshake is reached.
