@@ -16,7 +16,10 @@ use crate::message::{Incoming, Progress, Room, longest_message};
 use crate::network::BoxedStream;
 use crate::outbox::{Outbox, Stopped};
 use crate::pipe::{FrameHandler, Pulse, run};
-use crate::wire::{Kind, Lane, Rejection};
+use crate::wire::{Kind, Lane, REQUEST_HEAD_BYTES, Rejection};
+
+/// Bytes of a request that goes in one frame.
+const SHORT_BYTES: usize = limits::PEER_FRAME_BYTES - REQUEST_HEAD_BYTES;
 
 /// What a call comes to, before the name of the other node is added.
 #[derive(Debug)]
@@ -65,8 +68,10 @@ pub(crate) struct Connection {
     calls: Mutex<Calls>,
     /// Calls that may be under way.
     slots: Arc<Semaphore>,
-    /// Bytes that may wait to be written.
-    queue: Arc<Semaphore>,
+    /// Bytes of messages of one frame that may wait to be written.
+    short_queue: Arc<Semaphore>,
+    /// Bytes of longer ones: those of one frame do not wait behind them for room.
+    long_queue: Arc<Semaphore>,
 }
 
 impl Connection {
@@ -80,7 +85,8 @@ impl Connection {
             pulse: Pulse::new(),
             calls: Mutex::new(calls),
             slots: Arc::new(Semaphore::new(limits::PEER_IN_FLIGHT)),
-            queue: Arc::new(Semaphore::new(limits::PEER_QUEUE_BYTES)),
+            short_queue: Arc::new(Semaphore::new(limits::PEER_QUEUE_BYTES)),
+            long_queue: Arc::new(Semaphore::new(limits::PEER_QUEUE_BYTES)),
         }
     }
 
@@ -125,8 +131,9 @@ impl Connection {
             return Err(Failure::NotSent(NotSent::TooLong { bytes, most }));
         }
         let slot = self.acquire(&self.slots, 1, deadline).await?;
-        // A message longer than the queue waits until the queue is empty.
-        let queue = self.acquire(&self.queue, bytes.min(limits::PEER_QUEUE_BYTES), deadline).await?;
+        // A message longer than the queue waits until that is empty.
+        let queue = if bytes <= SHORT_BYTES { &self.short_queue } else { &self.long_queue };
+        let queue = self.acquire(queue, bytes.min(limits::PEER_QUEUE_BYTES), deadline).await?;
         let (reply, answer) = oneshot::channel();
         let id =
             self.begin(service, payload, deadline, Waiting { reply: Some(reply), answer: None, _slot: slot }, queue)?;
@@ -203,14 +210,19 @@ impl Connection {
         Some(stopped)
     }
 
+    fn close_queues(&self) {
+        for queue in [&self.slots, &self.short_queue, &self.long_queue] {
+            queue.close();
+        }
+    }
+
     /// Tells every call that is under way that the connection has ended; only the first reason counts.
     pub(crate) fn end(&self, ended: &Ended) {
         let mut calls = self.calls.lock();
         if !matches!(calls.over, Some(NotSent::Ended(_))) {
             calls.over = Some(NotSent::Ended(ended.clone()));
         }
-        self.slots.close();
-        self.queue.close();
+        self.close_queues();
         let unsent = self.outbox.take_all();
         for (id, mut waiting) in std::mem::take(&mut calls.waiting) {
             waiting.tell(Err(if unsent.contains(&id) {
@@ -226,8 +238,7 @@ impl Connection {
         let mut calls = self.calls.lock();
         calls.leaving = true;
         calls.over = Some(NotSent::Rejected(Rejection::Leaving));
-        self.slots.close();
-        self.queue.close();
+        self.close_queues();
         for id in self.outbox.take_unbegun() {
             if let Some(mut waiting) = calls.waiting.remove(&id) {
                 waiting.tell(Err(Failure::NotSent(NotSent::Rejected(Rejection::Leaving))));

@@ -246,7 +246,7 @@ impl Outbox {
     /// Whether so much waits that no more should be taken on.
     pub(crate) fn is_crowded(&self) -> bool {
         let state = self.state.lock();
-        state.bytes >= limits::PEER_QUEUE_BYTES || state.control.len() >= limits::PEER_CONTROL_FRAMES
+        state.bytes >= limits::PEER_UNWRITTEN_BYTES || state.control.len() >= limits::PEER_CONTROL_FRAMES
     }
 
     /// Waits until something was taken to be written, or taken back.
@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn it_is_crowded_by_bytes_and_by_short_frames_until_they_are_taken() {
         let outbox = Outbox::default();
-        outbox.answer(1, Bytes::from(vec![0; limits::PEER_QUEUE_BYTES]));
+        outbox.answer(1, Bytes::from(vec![0; limits::PEER_UNWRITTEN_BYTES]));
         assert!(outbox.is_crowded());
         pulled(&outbox);
         assert!(!outbox.is_crowded());

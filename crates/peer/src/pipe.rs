@@ -127,8 +127,10 @@ where
     let mut ticks = interval(limits::PEER_PING_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut pings = Pings::default();
-    // Silence counts while this side listens only.
+    // Silence counts while this side listens only. It has to be found twice: after the first time this side looks once more
+    // for what may have arrived while it was itself held up.
     let mut quiet_since = Instant::now();
+    let mut overdue = false;
     loop {
         let paused = take_frames(&mut buffer, outbox, pulse, &mut pings, handler)?;
         // Room for a whole frame beside what is there, so that the buffer is bounded by two.
@@ -142,7 +144,10 @@ where
                 if paused {
                     quiet_since = Instant::now();
                 } else if quiet_since.elapsed() >= limits::PEER_SILENCE {
-                    return Err(Ended::Silent);
+                    if overdue {
+                        return Err(Ended::Silent);
+                    }
+                    overdue = true;
                 }
                 outbox.ping(pings.next());
             }
@@ -156,7 +161,7 @@ where
                     });
                 }
                 pulse.hear();
-                quiet_since = Instant::now();
+                (quiet_since, overdue) = (Instant::now(), false);
             }
         }
     }

@@ -105,9 +105,12 @@ pub const PEER_CONNECTION_BYTES: usize = 2 * PEER_MESSAGE_BYTES;
 pub const PEER_LANE_BYTES: usize = 512 << 20;
 /// Calls that may be under way on one connection between nodes.
 pub const PEER_IN_FLIGHT: usize = 4_096;
-/// Bytes of messages that may wait to be written to one connection between nodes; callers wait for room, and a door
-/// reads no further until there is some.
+/// Bytes of requests that may wait to be written to one connection between nodes, of those of one frame and of longer ones
+/// each; callers wait for room.
 pub const PEER_QUEUE_BYTES: usize = 16 << 20;
+/// Bytes of answers that may wait to be written to one connection between nodes before no further requests are read from
+/// it: so many that one long answer does not keep the others from being asked.
+pub const PEER_UNWRITTEN_BYTES: usize = 2 * PEER_MESSAGE_BYTES;
 /// Frames without a message (rejections and the like) that may wait before a door reads no further.
 pub const PEER_CONTROL_FRAMES: usize = 1_024;
 /// Bytes that are handed to a connection between nodes at a time, give or take one frame.
@@ -116,7 +119,8 @@ pub const PEER_WRITE_BYTES: usize = 128 << 10;
 pub const PEER_REFUSAL_BYTES: usize = 4 << 10;
 /// Time between two pings, in both directions of every connection between nodes.
 pub const PEER_PING_INTERVAL: Duration = Duration::from_millis(500);
-/// Time without a byte after which the other node counts as gone.
+/// Time without a byte after which the other node counts as gone, if nothing comes until the next ping either: a node that
+/// was itself held up for so long has not looked yet.
 pub const PEER_SILENCE: Duration = Duration::from_secs(3);
 /// Time in which a connection between nodes must take at least one byte of what is written to it. Long: a full send buffer
 /// of some megabytes at 1 Mbit/s takes ten seconds until the kernel asks for more.
@@ -206,9 +210,10 @@ const _: () = assert!(PEER_NAME_BYTES <= u8::MAX as usize);
 const _: () = assert!(3 * (PEER_NAME_BYTES + 1) + 64 < PEER_HANDSHAKE_BYTES);
 const _: () = assert!(PEER_REFUSAL_BYTES < PEER_FRAME_BYTES && PEER_FRAME_BYTES <= PEER_WRITE_BYTES);
 const _: () = assert!(PEER_URGENT_MESSAGE_BYTES <= PEER_MESSAGE_BYTES && PEER_MESSAGE_BYTES <= PEER_CONNECTION_BYTES);
+const _: () = assert!(PEER_FRAME_BYTES <= PEER_QUEUE_BYTES && PEER_MESSAGE_BYTES < PEER_UNWRITTEN_BYTES);
 const _: () = assert!(PEER_CONNECTION_BYTES <= PEER_LANE_BYTES && PEER_MESSAGE_BYTES <= u32::MAX as usize);
 // A node that is gone is noticed in under five seconds, and one that is there is never thought gone for one lost ping.
-const _: () = assert!(PEER_SILENCE.as_millis() + PEER_PING_INTERVAL.as_millis() < 5_000);
+const _: () = assert!(PEER_SILENCE.as_millis() + 2 * PEER_PING_INTERVAL.as_millis() < 5_000);
 const _: () = assert!(PEER_PING_INTERVAL.as_millis() * 3 < PEER_SILENCE.as_millis());
 
 /// Bytes of one record of a group's log. A write's operations are one.

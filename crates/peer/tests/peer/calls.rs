@@ -153,17 +153,39 @@ async fn a_long_message_does_not_hold_up_a_short_one_behind_it() {
     let (desk, mut visits) = desk();
     let two = two(Services::new().with(DESK, desk).with(ECHO, Echo)).await;
     assert!(two.call(Lane::Normal, ECHO, "connected").await.is_ok());
-    // In the queue before the short one, and far from sent when that is answered.
-    let mut long = Box::pin(two.call(Lane::Normal, DESK, pattern(64 << 20)));
+    // In the queue before the short one, or waiting for room in it.
+    let long = || two.call(Lane::Normal, DESK, pattern(40 << 20));
+    let mut long = Box::pin(async { tokio::join!(long(), long(), long()) });
     let short = async {
         let answer = two.call(Lane::Normal, ECHO, "short").await;
-        assert!(visits.try_recv().is_err(), "the long one is not there yet");
+        assert!(visits.try_recv().is_err(), "none of the long ones is there yet");
         answer
     };
     tokio::select! {
         biased;
-        _ = &mut long => panic!("nobody answers it"),
+        _ = &mut long => panic!("nobody answers them"),
         short = short => assert_eq!(short.expect("an answer"), "short"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_answer_that_is_not_read_keeps_nobody_from_asking() {
+    let (desk, mut visits) = desk();
+    let long = pattern(limits::PEER_MESSAGE_BYTES);
+    let two = two(Services::new().with(DESK, desk).with(3, Long(long))).await;
+    let mut answered = Box::pin(two.call_within(Duration::from_secs(600), Lane::Normal, 3, "long"));
+    while two.network.connections().is_empty() {
+        assert!(futures::poll!(&mut answered).is_pending());
+        tokio::task::yield_now().await;
+    }
+    two.network.connections()[0].hold_dialer(true);
+    let ask = two.call_within(Duration::from_secs(600), Lane::Normal, DESK, "short");
+    tokio::select! {
+        biased;
+        _ = &mut answered => panic!("it cannot arrive"),
+        _ = ask => panic!("it cannot be answered"),
+        visit = visits.recv() => assert_eq!(visit.expect("a call").call.payload, "short"),
+        () = tokio::time::sleep(Duration::from_secs(20)) => panic!("it was not asked"),
     }
 }
 

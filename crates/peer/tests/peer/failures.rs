@@ -99,6 +99,17 @@ async fn an_idle_connection_stays() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_process_that_was_held_up_does_not_take_the_others_for_gone() {
+    let (two, _visits) = two_with_desk().await;
+    assert!(two.call(Lane::Normal, ECHO, "x").await.is_ok());
+    // The clock jumps, and nothing runs in between.
+    tokio::time::advance(Duration::from_secs(60)).await;
+    sleep(Duration::from_secs(60)).await;
+    assert!(two.call(Lane::Normal, ECHO, "x").await.is_ok());
+    assert_eq!(two.network.connections().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_peer_that_stops_reading_fills_a_bounded_queue_and_is_hung_up_on() {
     let (two, _visits) = two_with_desk().await;
     assert!(two.call(Lane::Normal, ECHO, "connected").await.is_ok());
@@ -176,6 +187,7 @@ async fn a_node_that_stops_answers_what_is_under_way() {
             Ok(_) => sleep(Duration::from_millis(1)).await,
             Err(error) => break error,
         }
+        assert!(!two.b.task.is_finished(), "it said no farewell");
     };
     let CallError::NotSent { why: NotSent::Rejected(Rejection::Leaving), .. } = late else { panic!("{late:?}") };
     assert!(!call.is_finished() && !two.b.task.is_finished());
@@ -225,6 +237,7 @@ async fn a_node_that_leaves_the_directory_is_hung_up_on_by_both() {
             Err(CallError::NotSent { why: NotSent::Unreachable(error), .. }) => break error,
             _ => sleep(Duration::from_millis(10)).await,
         }
+        assert!(Instant::now() < deadline, "nobody hangs up");
     };
     let HandshakeError::UnknownNode { name: found, by } = error else { panic!("{error:?}") };
     assert_eq!((found, by), (name("a"), name("b")));

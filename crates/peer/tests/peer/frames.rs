@@ -228,7 +228,7 @@ async fn a_dialer_that_reads_no_answers_is_read_no_further_and_hung_up_on() {
         }
         taken += 1;
     }
-    let queue = limits::PEER_QUEUE_BYTES >> 20;
+    let queue = limits::PEER_UNWRITTEN_BYTES >> 20;
     assert!((queue..=queue + 1).contains(&taken), "{taken} answers of 1 MiB");
     while two.b.status.ended().is_empty() {
         tokio::time::sleep(Duration::from_secs(1)).await;

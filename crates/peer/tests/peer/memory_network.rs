@@ -21,8 +21,8 @@ pub(crate) struct Fault(Arc<Mutex<FaultState>>);
 struct FaultState {
     /// Nothing arrives any more, and nobody is told.
     cut: bool,
-    /// The accepting side does not read.
-    held: bool,
+    /// The connecting side does not read, the accepting side does not.
+    held: [bool; 2],
     wakers: Vec<Waker>,
 }
 
@@ -34,8 +34,17 @@ impl Fault {
 
     /// The accepting side stops reading, or goes on.
     pub(crate) fn hold(&self, held: bool) {
+        self.hold_side(true, held);
+    }
+
+    /// The connecting side stops reading, or goes on.
+    pub(crate) fn hold_dialer(&self, held: bool) {
+        self.hold_side(false, held);
+    }
+
+    fn hold_side(&self, accepting: bool, held: bool) {
         let mut state = self.0.lock().expect("not poisoned");
-        state.held = held;
+        state.held[usize::from(accepting)] = held;
         state.wakers.drain(..).for_each(Waker::wake);
     }
 }
@@ -49,7 +58,7 @@ pub(crate) struct MemoryStream {
 impl AsyncRead for MemoryStream {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut state = self.fault.0.lock().expect("not poisoned");
-        if state.cut || (state.held && self.accepting) {
+        if state.cut || state.held[usize::from(self.accepting)] {
             state.wakers.push(context.waker().clone());
             return Poll::Pending;
         }
