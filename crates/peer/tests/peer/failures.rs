@@ -133,6 +133,25 @@ async fn a_peer_that_stops_reading_fills_a_bounded_queue_and_is_hung_up_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_call_more_than_may_be_under_way_waits_within_its_deadline() {
+    let (two, mut visits) = two_with_desk().await;
+    let calls: Vec<_> =
+        (0..limits::PEER_IN_FLIGHT).map(|_| spawn_call(&two, Lane::Normal, DESK, Bytes::new())).collect();
+    let first = visits.recv().await.expect("a call");
+    let started = Instant::now();
+    let late = two.call_within(Duration::from_secs(2), Lane::Normal, ECHO, "late").await;
+    assert!(matches!(late, Err(CallError::NotSent { why: NotSent::Deadline, .. })), "{late:?}");
+    assert_eq!(started.elapsed(), Duration::from_secs(2));
+    // One that waits gets the place of the first that ends.
+    let waits = spawn_call(&two, Lane::Normal, ECHO, "in time".into());
+    tokio::task::yield_now().await;
+    assert!(!waits.is_finished());
+    first.answer.send(Ok(Bytes::new())).expect("waited for");
+    assert_eq!(waits.await.expect("no panic").expect("an answer"), "in time");
+    calls.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_that_is_restarted_at_another_address_is_found() {
     let (two, mut visits) = two_with_desk().await;
     let call = spawn_call(&two, Lane::Normal, DESK, "lost".into());
