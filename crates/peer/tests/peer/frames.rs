@@ -15,9 +15,10 @@ use crate::raw::{self, answer, frame, kind, request};
 const FRAME: usize = limits::PEER_FRAME_BYTES;
 const MESSAGE: usize = limits::PEER_MESSAGE_BYTES;
 
-/// Whether the connection ends; what comes before that is read.
+/// Waits for the connection to end; what comes before that is read.
 async fn ends(stream: &mut MemoryStream) {
-    while raw::read_message(stream).await.is_some() {}
+    let end = async { while raw::read_message(stream).await.is_some() {} };
+    tokio::time::timeout(Duration::from_secs(60), end).await.expect("the connection ends");
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,6 +175,34 @@ async fn an_answer_for_which_there_is_no_room_is_called_off_and_the_call_is_unkn
         assert!(matches!(whole, Err(CallError::Unknown { why: Unknown::Ended(Ended::Closed), .. })), "{whole:?}");
     }
     assert!(matches!(three, Err(CallError::Unknown { why: Unknown::NoRoom { bytes: MESSAGE }, .. })), "{three:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_rejected_is_not_sent_to_its_end() {
+    let network = MemoryNetwork::default();
+    let mut listener = network.bind("b:1").await.expect("free");
+    let a = Peers::new(network.clone(), endpoint("a", &directory()));
+    let (to, deadline) = (name("b"), Instant::now() + Duration::from_secs(60));
+    let call = a.call(&to, Lane::Normal, ECHO, Bytes::from(vec![0; 100 * FRAME]), deadline);
+    let door = async {
+        let (mut stream, _) = network.accept(&mut listener).await.expect("a connection");
+        let greeting = raw::challenge(&mut stream).await;
+        raw::judge(&mut stream, &greeting, &[1, 0, 1], SECRET).await;
+        assert_eq!(raw::read_message(&mut stream).await.expect("a call").0, kind::REQUEST);
+        stream.write_all(&frame(kind::REJECTED, 1, &[2])).await.expect("written");
+        let mut parts = 0;
+        loop {
+            match raw::read_message(&mut stream).await.expect("more") {
+                (kind::CONTINUE, 1, _) => parts += 1,
+                (kind::CANCEL, 1, _) => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        // Those that were on their way when it was rejected.
+        assert!(parts < 10, "{parts} parts");
+    };
+    let (rejected, ()) = tokio::join!(call, door);
+    assert!(rejected.is_err_and(|error| error.is_not_sent()));
 }
 
 #[tokio::test(start_paused = true)]
