@@ -207,8 +207,7 @@ async fn who_leaves_cancels_the_call_at_the_other_end() {
         } else {
             drop(call);
         }
-        // The service's future was dropped, and with it the receiver.
-        visit.answer.closed().await;
+        visit.dropped().await;
         assert_eq!(two.call(Lane::Normal, ECHO, "still there").await.expect("an answer"), "still there");
     }
     assert_eq!(two.network.connections().len(), 1);

@@ -128,6 +128,14 @@ pub(crate) struct Visit {
     pub(crate) answer: oneshot::Sender<Result<Bytes, Refusal>>,
 }
 
+impl Visit {
+    /// Waits until the service's future was dropped, and with it the receiver.
+    pub(crate) async fn dropped(&mut self) {
+        let closed = tokio::time::timeout(Duration::from_secs(60), self.answer.closed()).await;
+        closed.expect("the service's future is dropped");
+    }
+}
+
 pub(crate) fn desk() -> (Desk, mpsc::UnboundedReceiver<Visit>) {
     let (arrive, visits) = mpsc::unbounded_channel();
     (Desk(arrive), visits)

@@ -75,7 +75,7 @@ async fn a_half_open_connection_is_noticed_in_under_five_seconds_and_replaced() 
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     // The door noticed as well: nobody waits for what it does.
     let mut visit = visit;
-    visit.answer.closed().await;
+    visit.dropped().await;
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     call_until_answered(&two).await;
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
@@ -271,7 +271,7 @@ async fn a_node_that_connects_anew_replaces_its_old_connection() {
     let after = Peers::new(two.network.clone(), endpoint("a", &two.directory));
     let deadline = Instant::now() + Duration::from_secs(1);
     assert!(after.call(&name("b"), Lane::Normal, ECHO, Bytes::new(), deadline).await.is_ok());
-    visit.answer.closed().await;
+    visit.dropped().await;
     assert!(matches!(two.b.status.ended()[0].ended, Ended::Replaced));
     assert_eq!(two.b.status.connected(), [(name("a"), Lane::Normal)]);
     call.abort();

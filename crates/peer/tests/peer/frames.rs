@@ -256,10 +256,12 @@ async fn a_dialer_that_reads_no_answers_is_read_no_further_and_hung_up_on() {
             Err(_) => break,
         }
         taken += 1;
+        assert!(taken < 1_000, "the door takes calls on and on");
     }
     let queue = limits::PEER_UNWRITTEN_BYTES >> 20;
     assert!((queue..=queue + 1).contains(&taken), "{taken} answers of 1 MiB");
     while two.b.status.ended().is_empty() {
+        assert!(started.elapsed() < 2 * limits::PEER_STALL, "it is not hung up on");
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     assert!(matches!(two.b.status.ended()[0].ended, Ended::Stalled));

@@ -1,10 +1,13 @@
 //! The protocol a second time, from its description: what speaks it wrongly, on purpose, is made of this.
 
+use std::time::Duration;
+
 use bytes::{Buf, BufMut};
 use cachesql_peer::Network;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
 
 use crate::cluster::SECRET;
 use crate::memory_network::{MemoryNetwork, MemoryStream};
@@ -163,8 +166,10 @@ pub(crate) async fn read_frame(stream: &mut MemoryStream) -> Option<(u8, u64, Ve
 
 /// The next frame that is neither ping nor pong; pings are answered.
 pub(crate) async fn read_message(stream: &mut MemoryStream) -> Option<(u8, u64, Vec<u8>)> {
+    let started = Instant::now();
     loop {
         let (kind, id, payload) = read_frame(stream).await?;
+        assert!(started.elapsed() < Duration::from_secs(60), "nothing but pings for a minute");
         match kind {
             kind::PING => stream.write_all(&frame(kind::PONG, id, &[])).await.ok()?,
             kind::PONG => {}
