@@ -198,6 +198,19 @@ pub const LOAD_RETRY_MOST: Duration = Duration::from_secs(60);
 /// Bytes of a configuration file.
 pub const CONFIG_BYTES: u64 = 4 << 20;
 
+/// Bytes of one record of a group's log. A write's operations are one.
+pub const LOG_RECORD_BYTES: usize = 128 << 20;
+/// Bytes after which a group's log goes on in another file. Whole files are removed when a snapshot has what is in them.
+pub const LOG_SEGMENT_BYTES: u64 = 64 << 20;
+/// Bytes of a group's log that are read at a time, to be sent to a member that lacks them; a single record may have more.
+pub const LOG_READ_BYTES: usize = 4 << 20;
+/// Bytes of a snapshot that are written, read and checked at a time.
+pub const SNAPSHOT_BLOCK_BYTES: usize = 1 << 20;
+/// Bytes of the note that a snapshot begins with.
+pub const SNAPSHOT_NOTE_BYTES: usize = 64 << 10;
+/// Bytes of a small value that a member keeps beside its log.
+pub const REGISTER_BYTES: usize = 64 << 10;
+
 // Relations that the code counts on.
 const _: () = assert!(CHUNK_ROWS.is_power_of_two());
 const _: () = assert!(LOAD_BATCH_ROWS.is_multiple_of(CHUNK_ROWS));
@@ -215,16 +228,3 @@ const _: () = assert!(PEER_CONNECTION_BYTES <= PEER_LANE_BYTES && PEER_MESSAGE_B
 // A node that is gone is noticed in under five seconds, and one that is there is never thought gone for one lost ping.
 const _: () = assert!(PEER_SILENCE.as_millis() + 2 * PEER_PING_INTERVAL.as_millis() < 5_000);
 const _: () = assert!(PEER_PING_INTERVAL.as_millis() * 3 < PEER_SILENCE.as_millis());
-
-/// Bytes of one record of a group's log. A write's operations are one.
-pub const LOG_RECORD_BYTES: usize = 128 << 20;
-/// Bytes after which a group's log goes on in another file. Whole files are removed when a snapshot has what is in them.
-pub const LOG_SEGMENT_BYTES: u64 = 64 << 20;
-/// Bytes of a group's log that are read at a time, to be sent to a member that lacks them; a single record may have more.
-pub const LOG_READ_BYTES: usize = 4 << 20;
-/// Bytes of a snapshot that are written, read and checked at a time.
-pub const SNAPSHOT_BLOCK_BYTES: usize = 1 << 20;
-/// Bytes of the note that a snapshot begins with.
-pub const SNAPSHOT_NOTE_BYTES: usize = 64 << 10;
-/// Bytes of a small value that a member keeps beside its log.
-pub const REGISTER_BYTES: usize = 64 << 10;
