@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use cachesql_peer::{CallError, Ended, FrameError, Lane, Network, Peers, Services, Unknown};
+use cachesql_peer::{CallError, Ended, FrameError, Lane, Network, NotSent, Peers, Rejection, Services, Unknown};
 use cachesql_types::limits;
 use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
@@ -203,6 +203,41 @@ async fn a_request_that_is_rejected_is_not_sent_to_its_end() {
     };
     let (rejected, ()) = tokio::join!(call, door);
     assert!(rejected.is_err_and(|error| error.is_not_sent()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_farewell_gives_back_at_once_what_is_not_on_its_way() {
+    let network = MemoryNetwork::default();
+    let mut listener = network.bind("b:1").await.expect("free");
+    let a = Peers::new(network.clone(), endpoint("a", &directory()));
+    let (to, deadline) = (name("b"), Instant::now() + Duration::from_secs(60));
+    let call = |bytes| a.call(&to, Lane::Normal, ECHO, Bytes::from(vec![0; bytes]), deadline);
+    let door = async {
+        let (mut stream, _) = network.accept(&mut listener).await.expect("a connection");
+        let greeting = raw::challenge(&mut stream).await;
+        raw::judge(&mut stream, &greeting, &[1, 0, 1], SECRET).await;
+        assert_eq!(raw::read_message(&mut stream).await.expect("a call").0, kind::REQUEST);
+        // The pipe is full of the first call now, and the second stands behind it.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        stream.write_all(&frame(kind::GOODBYE, 0, b"")).await.expect("written");
+        std::future::pending::<()>().await;
+    };
+    let behind = async {
+        while network.connections().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        call(1).await
+    };
+    tokio::select! {
+        biased;
+        _ = call(100 * FRAME) => panic!("the long one is on its way"),
+        () = door => {}
+        behind = behind => {
+            let why = match behind { Err(CallError::NotSent { why, .. }) => why, other => panic!("{other:?}") };
+            assert!(matches!(why, NotSent::Rejected(Rejection::Leaving)), "{why:?}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
