@@ -52,6 +52,8 @@ pub const HTTP_INLINE_BODY_BYTES: usize = 64 << 10;
 pub const HTTP_HEAD_BYTES: usize = 64 << 10;
 /// Bytes of an HTTP request's path and query string.
 pub const HTTP_URI_BYTES: usize = 32 << 10;
+/// Time that requests which had arrived are still taken in when the node stops.
+pub const HTTP_LAST_CALL: Duration = Duration::from_millis(100);
 /// Connections that wait to be accepted; the system may allow fewer (`net.core.somaxconn`).
 pub const HTTP_BACKLOG: u32 = 4_096;
 /// Bytes of an answer that the system holds unsent: what is more waits here, and is made when there is room.

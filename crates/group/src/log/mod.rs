@@ -15,7 +15,7 @@ use cachesql_types::limits::{LOG_RECORD_BYTES, LOG_SEGMENT_BYTES};
 use parking_lot::RwLock;
 
 use self::record::{RECORD_HEAD, RecordHead, SEGMENT_HEAD};
-use self::segment::{Checked, Segment, first_of};
+use self::segment::{Checked, Segment, first_of, name_of};
 use crate::disk::Disk;
 
 /// Why the log cannot do what was asked.
@@ -174,7 +174,7 @@ impl<D: Disk> LogWriter<D> {
             let is_last = at + 1 == firsts.len();
             let Some(opened) = Segment::open(&disk, *first, most)? else {
                 // A crash came while it was made: nothing was in it yet.
-                let file = format!("{first:020}.log");
+                let file = name_of(*first);
                 if !is_last {
                     let detail = "it has no head".to_owned();
                     return Err(LogError::Rot { file, position: 0, detail });

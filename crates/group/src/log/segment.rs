@@ -21,7 +21,7 @@ pub(super) struct Segment<F> {
 }
 
 /// The name of the segment that begins with a record.
-fn name_of(first: u64) -> String {
+pub(super) fn name_of(first: u64) -> String {
     format!("{first:020}{SUFFIX}")
 }
 

@@ -78,10 +78,10 @@ impl Body for AnswerBody {
 }
 
 impl AnswerBody {
-    /// The body compressed with gzip; small ones stay as they are, and `false` says so.
+    /// The body compressed with gzip; what cannot be stays as it is, and `false` says so. Whether it is worth it, the caller asks.
     pub(crate) fn gzip(self) -> (AnswerBody, bool) {
         match self {
-            AnswerBody::Whole(bytes) if bytes.len() >= limits::HTTP_COMPRESS_BYTES => {
+            AnswerBody::Whole(bytes) => {
                 let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 3), Compression::fast());
                 match encoder.write_all(&bytes).and_then(|()| encoder.finish()) {
                     Ok(packed) => (AnswerBody::Whole(Bytes::from(packed)), true),
@@ -92,7 +92,7 @@ impl AnswerBody {
                 rows.gzip = Some(GzEncoder::new(Vec::new(), Compression::fast()));
                 (AnswerBody::Rows(rows), true)
             }
-            other => (other, false),
+            AnswerBody::Empty => (AnswerBody::Empty, false),
         }
     }
 

@@ -121,11 +121,7 @@ impl HttpDoor {
         let mut shutdown = pin!(shutdown);
         loop {
             tokio::select! {
-                (stream, permit) = accept(&listener, &slots) => {
-                    let activity = Arc::<Activity>::default();
-                    watches.push(Watch::new(activity.clone()));
-                    tokio::spawn(serve_connection(stream, door.clone(), activity, permit));
-                }
+                (stream, permit) = accept(&listener, &slots) => watches.push(admit(stream, &door, permit)),
                 _ = ticks.tick() => watches.retain_mut(|watch| watch.tick(patience)),
                 () = shutdown.as_mut() => break,
             }
@@ -134,9 +130,7 @@ impl HttpDoor {
         while let (Ok(permit), Some(Ok((stream, _)))) =
             (slots.clone().try_acquire_owned(), listener.accept().now_or_never())
         {
-            let activity = Arc::<Activity>::default();
-            watches.push(Watch::new(activity.clone()));
-            tokio::spawn(serve_connection(stream, door.clone(), activity, permit));
+            watches.push(admit(stream, &door, permit));
         }
         drop(listener);
         door.stop();
@@ -185,9 +179,6 @@ fn listen(addresses: &[SocketAddr]) -> std::io::Result<TcpListener> {
 /// How often the listener looks at its connections.
 const TICK: Duration = Duration::from_millis(500);
 
-/// How long requests that had arrived are still taken when the node stops.
-const LAST_CALL: Duration = Duration::from_millis(100);
-
 /// How long it waits when the system has no more descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -208,6 +199,14 @@ async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (TcpStream, O
             }
         }
     }
+}
+
+/// Begins to serve a connection, and to watch it.
+fn admit(stream: TcpStream, door: &Arc<Door>, permit: OwnedSemaphorePermit) -> Watch {
+    let activity = Arc::<Activity>::default();
+    let watch = Watch::new(activity.clone());
+    tokio::spawn(serve_connection(stream, door.clone(), activity, permit));
+    watch
 }
 
 async fn serve_connection(stream: TcpStream, door: Arc<Door>, activity: Arc<Activity>, permit: OwnedSemaphorePermit) {
@@ -248,7 +247,7 @@ async fn drive(stream: TcpStream, door: &Arc<Door>, activity: &Arc<Activity>) {
             Order::Finish if told => {}
             Order::Finish => {
                 // What has arrived by now is answered first: whoever sent it could not know.
-                let last_call = last_call.get_or_insert_with(|| Box::pin(tokio::time::sleep(LAST_CALL)));
+                let last_call = last_call.get_or_insert_with(|| Box::pin(tokio::time::sleep(limits::HTTP_LAST_CALL)));
                 if last_call.as_mut().poll(cx).is_ready() {
                     told = true;
                     connection.as_mut().graceful_shutdown();

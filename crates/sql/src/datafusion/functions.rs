@@ -91,24 +91,36 @@ fn divides_by_zero(left: &ColumnarValue, right: &ColumnarValue) -> Result<bool> 
     }
 }
 
-/// What a sum adds up: BIGINT as a decimal, so that no sum wraps; other types as they are.
+/// An argument of an aggregate, under a name that says the casts in it: `max(a)` and `max(a::text)` are two columns, which
+/// DataFusion names alike. What a sum adds up is BIGINT as a decimal, so that no sum wraps; all else stays as it is.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Widened {
+struct Argument {
+    widens: bool,
     signature: Signature,
 }
 
 /// An argument of `sum`.
 pub(crate) fn widened(argument: Expr) -> Expr {
-    let signature = Signature::new(TypeSignature::Any(1), Volatility::Immutable);
-    ScalarUDF::new_from_impl(Widened { signature }).call(vec![argument])
+    Argument::of(argument, true)
 }
 
-impl ScalarUDFImpl for Widened {
+/// An argument of any other aggregate.
+pub(crate) fn as_written(argument: Expr) -> Expr {
+    Argument::of(argument, false)
+}
+
+impl Argument {
+    fn of(argument: Expr, widens: bool) -> Expr {
+        let signature = Signature::new(TypeSignature::Any(1), Volatility::Immutable);
+        ScalarUDF::new_from_impl(Argument { widens, signature }).call(vec![argument])
+    }
+}
+
+impl ScalarUDFImpl for Argument {
     fn name(&self) -> &str {
-        "widened"
+        if self.widens { "widened" } else { "as_written" }
     }
 
-    /// With the casts, which DataFusion leaves out of names: `sum(a)` and `sum(a::double precision)` are two sums.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(args.iter().map(Expr::to_string).collect())
     }
@@ -120,54 +132,18 @@ impl ScalarUDFImpl for Widened {
     fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
         match types {
             // 19 digits hold every BIGINT; the sum has ten more.
-            [ArrowType::Int64] => Ok(ArrowType::Decimal128(19, 0)),
+            [ArrowType::Int64] if self.widens => Ok(ArrowType::Decimal128(19, 0)),
             [other] => Ok(other.clone()),
-            _ => plan_err!("sum takes one argument"),
+            _ => plan_err!("an aggregate's argument is one"),
         }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let Some(argument) = args.args.first() else { return exec_err!("sum takes one argument") };
+        let Some(argument) = args.args.first() else { return exec_err!("an aggregate's argument is one") };
         match argument.data_type() {
-            ArrowType::Int64 => argument.cast_to(args.return_type(), None),
+            ArrowType::Int64 if self.widens => argument.cast_to(args.return_type(), None),
             _ => Ok(argument.clone()),
         }
-    }
-}
-
-/// Its argument, under a name that says the casts in it.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct AsWritten {
-    signature: Signature,
-}
-
-/// An argument of an aggregate: `max(a)` and `max(a::text)` are two columns, which DataFusion names alike.
-pub(crate) fn as_written(argument: Expr) -> Expr {
-    let signature = Signature::new(TypeSignature::Any(1), Volatility::Immutable);
-    ScalarUDF::new_from_impl(AsWritten { signature }).call(vec![argument])
-}
-
-impl ScalarUDFImpl for AsWritten {
-    fn name(&self) -> &str {
-        "as_written"
-    }
-
-    fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        Ok(args.iter().map(Expr::to_string).collect())
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[ArrowType]) -> Result<ArrowType> {
-        let Some(only) = types.first() else { return plan_err!("no argument") };
-        Ok(only.clone())
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let Some(argument) = args.args.into_iter().next() else { return exec_err!("no argument") };
-        Ok(argument)
     }
 }
 

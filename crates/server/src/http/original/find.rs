@@ -62,10 +62,11 @@ pub(super) fn rows_now(call: &Call<'_>, read: &OriginalRead<&str>) -> Result<Opt
 
 /// Answers rows.
 pub(super) async fn rows(call: &Call<'_>, read: &OriginalRead<&str>) -> Found {
-    if let Some(answered) = rows_now(call, read)? {
-        return Ok(answered);
+    let snapshot = call.snapshot().await?;
+    if is_on_the_spot(&snapshot, read) {
+        return rows_answer(call, &snapshot, call.node().original().read(&snapshot, read));
     }
-    let (node, snapshot, read) = (call.node().clone(), call.snapshot().await?, read.map(str::to_owned));
+    let (node, read) = (call.node().clone(), read.map(str::to_owned));
     let (rows, snapshot) = off_thread(move || (node.original().read(&snapshot, &read), snapshot)).await?;
     rows_answer(call, &snapshot, rows)
 }
