@@ -1089,6 +1089,7 @@ public class CacheSQLClientTest {
         final AtomicInteger connections = new AtomicInteger();
         private final List<Socket> sockets = Collections.synchronizedList(new ArrayList<>());
         private final CountDownLatch closed = new CountDownLatch(1);
+        private final Thread accepting;
         volatile Does does = status(404, "nothing here");
         /** The answer to GET /v1/cluster; without one it is not there. */
         volatile String cluster;
@@ -1098,7 +1099,7 @@ public class CacheSQLClientTest {
         Fake() throws IOException {
             server = new ServerSocket(0, 100, InetAddress.getByName("127.0.0.1"));
             url = "http://" + name();
-            start(() -> {
+            accepting = start(() -> {
                 while (true) {
                     Socket socket = server.accept();
                     connections.incrementAndGet();
@@ -1125,7 +1126,7 @@ public class CacheSQLClientTest {
             return found;
         }
 
-        private static void start(Test work) {
+        private static Thread start(Test work) {
             Thread thread = new Thread(() -> {
                 try {
                     work.run();
@@ -1135,6 +1136,7 @@ public class CacheSQLClientTest {
             });
             thread.setDaemon(true);
             thread.start();
+            return thread;
         }
 
         private void serve(Socket socket) throws Exception {
@@ -1183,10 +1185,16 @@ public class CacheSQLClientTest {
             stop();
         }
 
-        /** Closes its port and its connections. */
+        /** Closes its port and its connections. When this returns, nobody answers there. */
         void stop() throws IOException {
             closed.countDown();
             server.close();
+            // A thread in the middle of accepting holds the port open until it has seen that it was closed.
+            try {
+                accepting.join();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
             synchronized (sockets) {
                 for (Socket socket : sockets) {
                     socket.close();
