@@ -1,6 +1,6 @@
 //! Which type a column of texts has, when nobody says: the narrowest that holds every one of them exactly.
 //!
-//! - BOOLEAN: `true` and `false`, in any case.
+//! - BOOLEAN: `true` and `false`, or `t` and `f` as PostgreSQL and this program write them to CSV, in any case.
 //! - BIGINT: whole numbers of 64 bits. A leading zero or plus makes it text: `007` is a code, not a number.
 //! - DECIMAL: numbers with a point, and whole numbers beyond 64 bits, of up to 38 digits.
 //! - DOUBLE: numbers with an exponent, `NaN`, `Infinity`; and numbers with a point of which some have more than 15
@@ -45,7 +45,7 @@ impl TextSeen {
                 }
             }
             Some(b't' | b'T' | b'f' | b'F')
-                if text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false") =>
+                if ["t", "f", "true", "false"].iter().any(|word| text.eq_ignore_ascii_case(word)) =>
             {
                 self.booleans = true;
             }
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn the_narrowest_type_that_holds_all() {
-        let cases: [(&[&str], &str); 33] = [
+        let cases: [(&[&str], &str); 38] = [
             (&[], "TEXT"),
             (&["1", "-5", "0"], "BIGINT"),
             (&["9223372036854775807", "-9223372036854775808"], "BIGINT"),
@@ -274,7 +274,12 @@ mod tests {
             (&["0", "0.12345678901234567890123456789012345678"], "DECIMAL(38,38)"),
             (&["true", "FALSE"], "BOOLEAN"),
             (&["true", "1"], "TEXT"),
-            (&["t", "f"], "TEXT"),
+            (&["t", "f"], "BOOLEAN"),
+            (&["T", "F", "f"], "BOOLEAN"),
+            (&["t", "False"], "BOOLEAN"),
+            (&["t", "0"], "TEXT"),
+            (&["t", "n"], "TEXT"),
+            (&["yes", "no"], "TEXT"),
             (&["2013-01-01", "1969-12-31"], "DATE"),
             (&["2013-02-30"], "TEXT"),
             (&["2013-01-01", "2013-01-01 10:00:00"], "TIMESTAMP"),

@@ -39,6 +39,17 @@ async fn columns_take_the_type_of_all_their_values() {
     assert_eq!(description.estimate.unwrap().rows, 3);
 }
 
+/// PostgreSQL writes booleans as `t` and `f` (COPY … CSV), and so does this program's own CSV.
+#[tokio::test]
+async fn booleans_come_as_postgres_exports_them() {
+    let text = b"id,active,initial,answer\n1,t,T,t\n2,f,x,y\n3,,f,f\n4,\"t\",t,t\n";
+    let (description, loaded) = load_text(text, CsvOptions::default()).await.unwrap();
+    assert_eq!(types(&description), ["BIGINT", "BOOLEAN", "TEXT", "TEXT"]);
+    let active: Vec<_> = loaded.iter().map(|row| row[1].as_deref()).collect();
+    assert_eq!(active, [Some("t"), Some("f"), None, Some("t")]);
+    assert_eq!(loaded[0][2].as_deref(), Some("T"), "text stays as it was written");
+}
+
 #[tokio::test]
 async fn null_is_what_the_options_say() {
     let text = b"a;b\nNA;1\n\"NA\";\n\"\";2\n";
