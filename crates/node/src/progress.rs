@@ -5,6 +5,7 @@ use std::time::Duration;
 use arrow::record_batch::RecordBatch;
 use cachesql_origin::Estimate;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::error::NodeError;
 use crate::request::{LoadPhase, LoadReport, TableLoad};
@@ -21,6 +22,7 @@ pub(crate) fn not_begun<'a>(tables: impl Iterator<Item = &'a str>) -> Loads {
         bytes: 0,
         estimate: None,
         took: Duration::ZERO,
+        began: None,
         error: None,
         attempts: 0,
         loaded_once: false,
@@ -65,6 +67,7 @@ impl Progress {
         self.update(|load| {
             let failed_before = if load.phase == LoadPhase::Loaded { 0 } else { load.attempts };
             load.phase = LoadPhase::Loading;
+            load.began = Some(Instant::now());
             load.attempts = failed_before.saturating_add(1);
             load.rows = 0;
             load.bytes = 0;
@@ -87,6 +90,7 @@ impl Progress {
     pub(crate) fn ended(&self, outcome: &Result<LoadReport, NodeError>, took: Duration, table_bytes: u64) {
         self.update(|load| {
             load.took = took;
+            load.began = None;
             match outcome {
                 Ok(report) => {
                     load.phase = LoadPhase::Loaded;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use cachesql_origin::Estimate;
 use cachesql_sql::{ColumnInfo, Rows};
 use cachesql_types::{Token, Value};
+use tokio::time::Instant;
 
 use crate::error::NodeError;
 
@@ -128,7 +129,8 @@ pub struct TableLoad {
     pub table: String,
     /// Where it stands.
     pub phase: LoadPhase,
-    /// Rows that have arrived in the load under way, or that the last one brought.
+    /// Rows that have arrived in the load under way, or that the last one brought. What the table holds is another matter: old
+    /// rows are served while new ones arrive, and after a load that failed.
     pub rows: u64,
     /// Bytes of them as they arrive; once they are all there, what the table takes.
     pub bytes: u64,
@@ -136,12 +138,21 @@ pub struct TableLoad {
     pub estimate: Option<Estimate>,
     /// How long the last finished load took.
     pub took: Duration,
+    /// When the load under way began.
+    pub(crate) began: Option<Instant>,
     /// Why the last one failed.
     pub error: Option<String>,
     /// Tries since the last success, the one under way included.
     pub attempts: u32,
     /// True from the first success on.
     pub loaded_once: bool,
+}
+
+impl TableLoad {
+    /// How long the load under way has been at it, or the last finished one took.
+    pub fn elapsed(&self) -> Duration {
+        self.began.map_or(self.took, |began| began.elapsed())
+    }
 }
 
 /// Where a load stands.

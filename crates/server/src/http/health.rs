@@ -18,6 +18,7 @@ pub(crate) fn alive() -> Response<AnswerBody> {
 pub(crate) fn ready(call: &Call<'_>) -> Response<AnswerBody> {
     let loads = call.node().loads();
     let loads = loads.borrow();
+    let snapshot = call.node().snapshot();
     let ready = call.node().ready() && !call.door.is_stopping();
     let mut out = Vec::with_capacity(64 + loads.len() * 96);
     out.extend_from_slice(
@@ -27,13 +28,16 @@ pub(crate) fn ready(call: &Call<'_>) -> Response<AnswerBody> {
         if at > 0 {
             out.push(b',');
         }
-        write_load(&mut out, load);
+        let table = snapshot.table(&load.table);
+        let served = table.map_or((0, 0), |table| (table.row_count(), table.memory().total()));
+        write_load(&mut out, load, served);
     }
     out.extend_from_slice(b"]}");
     json(if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, out)
 }
 
-fn write_load(out: &mut Vec<u8>, load: &TableLoad) {
+/// Writes where a table's load stands, and how many rows the table serves and their bytes: old ones too, while new ones arrive.
+fn write_load(out: &mut Vec<u8>, load: &TableLoad, (rows, bytes): (u64, u64)) {
     out.extend_from_slice(b"{\"table\":");
     write_string(out, &load.table);
     let phase = match load.phase {
@@ -43,11 +47,11 @@ fn write_load(out: &mut Vec<u8>, load: &TableLoad) {
         LoadPhase::Failed => "failed",
     };
     let estimate = load.estimate.as_ref().map_or("null".to_owned(), |e| e.rows.to_string());
+    let arrived = if load.phase == LoadPhase::Loading { load.rows.to_string() } else { "null".to_owned() };
     let numbers = format!(
-        ",\"phase\":\"{phase}\",\"rows\":{},\"bytes\":{},\"estimated_rows\":{estimate},\"took_ms\":{},\"attempts\":{},\"error\":",
-        load.rows,
-        load.bytes,
-        load.took.as_millis(),
+        ",\"phase\":\"{phase}\",\"rows\":{rows},\"bytes\":{bytes},\"arrived_rows\":{arrived},\"estimated_rows\":{estimate},\
+         \"took_ms\":{},\"attempts\":{},\"error\":",
+        load.elapsed().as_millis(),
         load.attempts
     );
     out.extend_from_slice(numbers.as_bytes());

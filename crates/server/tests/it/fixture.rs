@@ -46,7 +46,7 @@ pub struct Server {
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
     /// Where the file of table `loaded` is.
-    _folder: tempfile::TempDir,
+    pub folder: tempfile::TempDir,
 }
 
 impl Server {
@@ -85,7 +85,7 @@ impl Server {
         let served = tokio::spawn(door.serve(node.clone(), async move {
             let _ = stopped.await;
         }));
-        Server { address, node, stop: Some(stop), served, _folder: folder }
+        Server { address, node, stop: Some(stop), served, folder }
     }
 
     /// Tells the door to close.

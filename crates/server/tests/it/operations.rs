@@ -1,6 +1,6 @@
 //! Health, metrics, tables, the dashboard.
 
-use crate::fixture::Server;
+use crate::fixture::{PATIENCE, Server};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn health_and_metrics() {
@@ -10,6 +10,7 @@ async fn health_and_metrics() {
     assert_eq!((ready.status, ready.json()["ready"].as_bool()), (200, Some(true)));
     assert_eq!(ready.json()["tables"][0]["table"].as_str(), Some("loaded"));
     assert_eq!(ready.json()["tables"][0]["phase"].as_str(), Some("loaded"));
+    assert_eq!(ready.json()["tables"][0]["rows"].as_u64(), Some(3));
     let metrics = server.get("/metrics").await;
     assert_eq!(metrics.header("content-type"), Some("application/openmetrics-text; version=1.0.0; charset=utf-8"));
     let text = metrics.text();
@@ -69,6 +70,61 @@ async fn paths_and_methods_that_are_not_there() {
         let reply = server.ask(method, target, &[], "").await;
         assert_eq!((reply.status, reply.header("allow")), (405, Some(allow)), "{method} {target}");
     }
+}
+
+/// A pipe in the place of a file: who reads it waits until this is dropped, and then finds nothing in it.
+struct Held(std::path::PathBuf);
+
+impl Held {
+    fn at(path: std::path::PathBuf) -> Held {
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs").success());
+        Held(path)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Opened to write as well as to read, a pipe does not wait; that it was opened to write is what readers wait for.
+        let _ = std::fs::OpenOptions::new().read(true).write(true).open(&self.0);
+        // Who comes later finds nothing to wait at.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// What is served is what is shown: the old rows, while a refresh runs and after it failed.
+#[tokio::test(flavor = "multi_thread")]
+async fn readiness_shows_the_rows_that_are_served() {
+    let server = Server::start().await;
+    let table = async || server.get("/readyz").await.json()["tables"][0].clone();
+    let served = async || server.get("/v1/tables").await.json()[0].clone();
+    let before = served().await;
+    assert_eq!((before["name"].as_str(), before["rows"].as_u64()), (Some("loaded"), Some(3)));
+
+    let path = server.folder.path().join("loaded.csv");
+    std::fs::remove_file(&path).expect("removed");
+    let held = Held::at(path);
+    let node = server.node.clone();
+    let refresh = tokio::spawn(async move { node.load("loaded").await });
+    let loading = tokio::time::timeout(PATIENCE, async {
+        loop {
+            let now = table().await;
+            if now["phase"] == "loading" && now["took_ms"].as_u64() > Some(0) {
+                return now;
+            }
+        }
+    });
+    let loading = loading.await.expect("time goes on while it loads");
+    assert_eq!((loading["rows"].as_u64(), loading["arrived_rows"].as_u64()), (Some(3), Some(0)));
+    assert_eq!(loading["bytes"], before["bytes"]);
+
+    // A file without a header is no table, and neither is one that is not there.
+    drop(held);
+    refresh.await.expect("no panic").expect_err("nothing to load");
+    let failed = table().await;
+    assert_eq!((failed["phase"].as_str(), failed["rows"].as_u64()), (Some("failed"), Some(3)));
+    assert!(failed["arrived_rows"].is_null() && failed["bytes"] == before["bytes"], "{failed}");
+    assert!(failed["error"].as_str().is_some_and(|why| why.contains("loaded.csv")), "{failed}");
+    assert_eq!(server.get("/rest/loaded").await.json().as_array().map(Vec::len), Some(3));
 }
 
 /// A table whose first load does not succeed is not taken for one that does not exist, by no interface.

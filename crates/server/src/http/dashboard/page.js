@@ -41,7 +41,9 @@ function showLoads(ready) {
   const items = open.map((t) => {
     const item = document.createElement("li");
     const of = t.estimated_rows === null ? "" : ` of about ${count(t.estimated_rows)}`;
-    item.textContent = `${t.table}: ${t.phase}, ${count(t.rows)}${of} rows${t.error ? ` – ${t.error}` : ""}`;
+    const arrived = t.arrived_rows === null ? "" : `, ${count(t.arrived_rows)}${of} rows have arrived`;
+    const served = `, ${count(t.rows)} rows are served`;
+    item.textContent = `${t.table}: ${t.phase}${arrived}${served}${t.error ? ` – ${t.error}` : ""}`;
     if (t.phase === "failed") item.className = "bad";
     return item;
   });
