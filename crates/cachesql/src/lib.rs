@@ -30,6 +30,7 @@ pub mod command_line;
 pub mod config;
 mod embed;
 mod machine;
+mod presence;
 mod start;
 
 pub use cachesql_node::{

@@ -78,6 +78,15 @@ impl OriginUrl {
         }
     }
 
+    /// The files on this machine that it names: a database, a file of rows, certificates and their keys.
+    pub fn local_files(&self) -> Vec<&Path> {
+        match &self.kind {
+            UrlKind::File(path) | UrlKind::Sqlite(SqliteLocation::Path(path)) => vec![path],
+            UrlKind::Postgres(url) => url.tls.files().collect(),
+            UrlKind::Sqlite(SqliteLocation::Memory) | UrlKind::MySql => Vec::new(),
+        }
+    }
+
     /// The URL with its relative path, if it has one, taken from `directory` instead of the current one.
     pub fn relative_to(mut self, directory: &Path) -> OriginUrl {
         match &mut self.kind {

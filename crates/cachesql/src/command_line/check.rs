@@ -1,19 +1,29 @@
-//! `cachesql check`: everything that is wrong with a configuration file.
+//! `cachesql check`: everything that is wrong with a configuration file, and what it names that is not there.
 
 use serde_json::json;
 
 use super::arguments::CheckArguments;
 use super::failure::Failure;
-use crate::config::{self, ConfigError, Configuration};
+use crate::config::units::show_count;
+use crate::config::{self, ConfigError, Configuration, Problem};
+use crate::presence;
 
 pub(super) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
-    let outcome = config::read_file(&arguments.file).and_then(protected);
+    let read = config::read_file(&arguments.file).and_then(protected);
+    let absent = read.as_ref().map(presence::absent).unwrap_or_default();
+    let outcome = match absent.needed.is_empty() {
+        true => read,
+        false => read.and(Err(ConfigError::Invalid(absent.needed))),
+    };
     if arguments.json {
-        println!("{}", as_json(&outcome));
+        println!("{}", as_json(&outcome, &absent.missing));
         return match outcome {
             Ok(_) => Ok(()),
             Err(error) => Err(error.into()),
         };
+    }
+    for problem in &absent.missing {
+        println!("warning: {problem}");
     }
     let configuration = outcome?;
     for notice in &configuration.notices {
@@ -36,28 +46,33 @@ fn protected(configuration: Configuration) -> Result<Configuration, ConfigError>
 }
 
 fn contents(configuration: &Configuration) -> String {
-    let count = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
     let parts = [
-        count(configuration.nodes.len(), "node"),
-        count(configuration.origins.len(), "origin"),
-        count(configuration.tables.len(), "table"),
+        show_count(configuration.nodes.len(), "node"),
+        show_count(configuration.origins.len(), "origin"),
+        show_count(configuration.tables.len(), "table"),
     ];
     parts.join(", ")
 }
 
-fn as_json(outcome: &Result<Configuration, ConfigError>) -> serde_json::Value {
+fn as_json(outcome: &Result<Configuration, ConfigError>, missing: &[Problem]) -> serde_json::Value {
+    let listed = |problems: &[Problem]| {
+        let one = |p: &Problem| json!({"file": p.file, "line": p.line, "column": p.column, "message": p.message});
+        problems.iter().map(one).collect::<Vec<_>>()
+    };
+    let warnings = listed(missing);
     match outcome {
         Ok(configuration) => json!({
             "sound": true,
+            "warnings": warnings,
             "notices": configuration.notices,
             "nodes": configuration.nodes.iter().map(|n| &n.name).collect::<Vec<_>>(),
             "tables": configuration.tables.iter().map(|t| &t.name).collect::<Vec<_>>(),
         }),
         Err(ConfigError::Invalid(problems)) => {
-            let problem =
-                |p: &config::Problem| json!({"file": p.file, "line": p.line, "column": p.column, "message": p.message});
-            json!({ "sound": false, "problems": problems.iter().map(problem).collect::<Vec<_>>() })
+            json!({ "sound": false, "problems": listed(problems), "warnings": warnings })
         }
-        Err(other) => json!({ "sound": false, "problems": [{ "message": other.to_string() }] }),
+        Err(other) => {
+            json!({ "sound": false, "problems": [{ "message": other.to_string() }], "warnings": warnings })
+        }
     }
 }

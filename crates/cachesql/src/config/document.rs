@@ -252,7 +252,8 @@ impl<'t> DocumentReader<'t> {
                 None
             }
         });
-        OriginSection { name: name.to_owned(), url, user, password }
+        let url_place = self.findings.borrow().place(&reader.place("url"));
+        OriginSection { name: name.to_owned(), url, url_place, user, password }
     }
 
     fn tables(&self, groups: &[At<GroupSection>], origins: &[OriginSection]) -> Vec<TableSection> {
@@ -295,6 +296,7 @@ impl<'t> DocumentReader<'t> {
             name: name.to_owned(),
             group: self.table_group(reader, groups),
             source,
+            file_place: reader.has("file").then(|| self.findings.borrow().place(&reader.place("file"))),
             key: names(reader.names("key")),
             indexes: reader.indexes("indexes").map(|i| i.value).unwrap_or_default(),
             columns: columns.map(|c| c.value).unwrap_or_default(),

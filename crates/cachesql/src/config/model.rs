@@ -77,6 +77,8 @@ pub struct OriginSection {
     pub name: String,
     /// Where it is; `None` when the file gave no sound URL, which is a problem of its own.
     pub url: Option<OriginUrl>,
+    /// Where the file says that.
+    pub url_place: Place,
     /// Who connects, when the URL does not say.
     pub user: Option<String>,
     /// The password, when the URL does not hold it.
@@ -92,6 +94,8 @@ pub struct TableSection {
     pub group: String,
     /// Where its rows come from.
     pub source: TableSource,
+    /// Where the configuration names the file that it is loaded from.
+    pub file_place: Option<Place>,
     /// Columns of its primary key; empty for the origin's.
     pub key: Vec<String>,
     /// Columns of each of its indexes.

@@ -241,12 +241,13 @@ impl PropertiesReader<'_> {
             Ok(url) => Some(OriginSection {
                 name: ORIGIN.into(),
                 url: Some(url),
+                url_place: self.entries.get("db.url").map_or(Place { line: 1, column: 1 }, place_of),
                 user: self.value("db.username").map(str::to_owned),
                 // Not trimmed: white space can be part of a password.
-                password: self.entries.get("db.password").map(|p| PlacedSecret {
-                    secret: Secret::Plain(p.value.clone()),
-                    place: Place { line: p.line, column: p.column },
-                }),
+                password: self
+                    .entries
+                    .get("db.password")
+                    .map(|p| PlacedSecret { secret: Secret::Plain(p.value.clone()), place: place_of(p) }),
             }),
             Err(why) => {
                 self.note("db.url", format!("db.url: {why}"));
@@ -354,6 +355,7 @@ impl PropertiesReader<'_> {
                 name,
                 group,
                 source,
+                file_place: None,
                 key,
                 indexes,
                 columns,
@@ -442,6 +444,10 @@ fn list(text: &str) -> Vec<String> {
         c == ',' && depth == 0
     });
     parts.map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+fn place_of(property: &Property) -> Place {
+    Place { line: property.line, column: property.column }
 }
 
 /// `host:port` of `http://host:port`.

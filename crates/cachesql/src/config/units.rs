@@ -49,6 +49,13 @@ fn leading_number(text: &str) -> Option<(u64, &str)> {
     Some((digits.parse().ok()?, rest))
 }
 
+/// A number and its noun: `1 row`, `2 rows`. `one` is the singular of a noun whose plural ends in `s`.
+pub fn show_count(count: impl TryInto<u64>, one: &str) -> String {
+    // No count is beyond 64 bits.
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Writes a duration so that [`parse_duration`] reads it back: the largest unit that divides it.
 pub fn write_duration(duration: Duration) -> String {
     let ms = duration.as_millis();
@@ -118,5 +125,12 @@ mod tests {
         }
         assert_eq!(show_size(1_610_612_736), "1.5 GiB");
         assert_eq!(show_size(12), "12 B");
+    }
+
+    #[test]
+    fn counts_agree_with_their_nouns() {
+        let shown = [0_u64, 1, 2].map(|n| show_count(n, "row"));
+        assert_eq!(shown, ["0 rows", "1 row", "2 rows"]);
+        assert_eq!(show_count(1_usize, "different value"), "1 different value");
     }
 }

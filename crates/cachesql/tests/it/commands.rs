@@ -115,6 +115,52 @@ fn load_writes_files_into_tables() {
     let (code, _, err) = output(node.command(&["load", "people", &path("people.csv")]));
     assert_eq!(code, 1);
     assert!(err.contains("from line 2 on were refused") && err.contains("0 rows before were written"), "{err}");
+#[test]
+fn check_says_what_is_not_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+    let check = |arguments: &[&str]| {
+        let mut command = cachesql(folder.path());
+        command.arg("check").args(arguments).env("CACHESQL_SET", "x");
+        output(command)
+    };
+    let sound = "[origins.hr]\nurl = \"postgres://127.0.0.1:1/hr?sslmode=verify-full&sslrootcert=root.pem\"\n\
+                 password = { env = \"CACHESQL_NOT_SET\" }\n[origins.lite]\nurl = \"sqlite:lite.db\"\n\
+                 password = { env = \"CACHESQL_SET\" }\n[origins.unused]\nurl = \"postgres://127.0.0.1:1/hr\"\n\
+                 password = { env = \"CACHESQL_NOT_SET\" }\n\
+                 [tables.a]\norigin = \"hr\"\nquery = \"SELECT 1\"\n[tables.b]\norigin = \"lite\"\nquery = \"SELECT 1\"\n\
+                 [tables.there]\nfile = \"there.csv\"\n[tables.gone]\nfile = \"gone.csv\"\n[tables.folder]\nfile = \".\"\n\
+                 format = \"csv\"\n";
+    write("there.csv", "a\n1\n");
+    write("c.toml", sound);
+    let no_file = std::io::Error::from_raw_os_error(2);
+    let warnings = [
+        (2, 1, format!("[origins.hr] url: root.pem: {no_file}")),
+        (3, 12, "[origins.hr] password: environment variable CACHESQL_NOT_SET is not set".to_owned()),
+        (5, 1, format!("[origins.lite] url: lite.db: {no_file}")),
+        (19, 1, format!("[tables.gone] file: gone.csv: {no_file}")),
+        (21, 1, "[tables.folder] file: .: it is a folder".to_owned()),
+    ];
+    let mut expected: String =
+        warnings.iter().map(|(line, column, why)| format!("warning: c.toml:{line}:{column}: {why}\n")).collect();
+    expected.push_str("c.toml: sound (1 node, 3 origins, 5 tables)\n");
+    assert_eq!(check(&["c.toml"]), (0, expected, String::new()));
+    let (code, out, _) = check(&["--json", "c.toml"]);
+    let outcome: Value = serde_json::from_str(&out).expect("JSON");
+    let listed =
+        warnings.map(|(line, column, why)| json!({"file": "c.toml", "line": line, "column": column, "message": why}));
+    assert_eq!((code, &outcome["sound"], &outcome["warnings"]), (0, &json!(true), &json!(listed)));
+
+    // Without the file of a secret no node starts: `serve` and `check` say the same of it.
+    write("d.toml", "[access]\ntoken = { file = \"token\" }\n[tables.t]\nfile = \"gone.csv\"\n");
+    let refusal = format!("error: d.toml:2:9: [access] token: secret file token: {no_file}\n");
+    let warning = format!("warning: d.toml:4:1: [tables.t] file: gone.csv: {no_file}\n");
+    assert_eq!(check(&["d.toml"]), (3, warning, refusal.clone()));
+    let mut serve = cachesql(folder.path());
+    serve.args(["serve", "d.toml"]);
+    assert_eq!(output(serve), (3, String::new(), refusal));
+}
+
     std::fs::write(path("new.ndjson"), "{\"id\":1,\"name\":\"x\"}\n{\"id\":2501,\"name\":null}\n").expect("written");
     let (code, out, err) = output(node.command(&["load", "people", &path("new.ndjson"), "--upsert"]));
     assert_eq!(code, 0, "{err}");

@@ -79,17 +79,11 @@ struct Verifier {
 }
 
 fn verifier(options: &TlsOptions, provider: &Arc<CryptoProvider>) -> Result<Verifier, String> {
-    let verified = match options.mode {
-        TlsMode::VerifyCa | TlsMode::VerifyFull => true,
-        TlsMode::Require => options.root.is_some(),
-        TlsMode::Disable | TlsMode::Prefer => false,
-    };
     let provider = provider.clone();
-    if !verified {
+    if !options.verifies() {
         return Ok(Verifier { chain: None, pinned: Vec::new(), check_name: false, provider });
     }
-    let given = options.root.as_deref().filter(|path| *path != Path::new("system"));
-    let path = match given {
+    let path = match options.root_file() {
         Some(path) => path,
         None => SYSTEM_ROOTS
             .iter()
@@ -103,7 +97,7 @@ fn verifier(options: &TlsOptions, provider: &Arc<CryptoProvider>) -> Result<Veri
     let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
         .build()
         .map_err(|error| format!("{}: {error}", path.display()))?;
-    let pinned = if given.is_some() { pinned } else { Vec::new() };
+    let pinned = if options.root_file().is_some() { pinned } else { Vec::new() };
     Ok(Verifier { chain: Some(chain), pinned, check_name: options.mode == TlsMode::VerifyFull, provider })
 }
 

@@ -1,6 +1,6 @@
 //! PostgreSQL's URLs: libpq's, and JDBC's, read into one description of where and how to connect.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cachesql_types::limits;
@@ -49,6 +49,29 @@ pub(crate) struct TlsOptions {
     pub(crate) root: Option<PathBuf>,
     pub(crate) certificate: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,
+}
+
+impl TlsOptions {
+    /// Whether the server's certificate must come from a trusted root.
+    pub(crate) fn verifies(&self) -> bool {
+        match self.mode {
+            TlsMode::VerifyCa | TlsMode::VerifyFull => true,
+            TlsMode::Require => self.root.is_some(),
+            TlsMode::Disable | TlsMode::Prefer => false,
+        }
+    }
+
+    /// The file of trusted roots that is named; `system` means the system's.
+    pub(crate) fn root_file(&self) -> Option<&Path> {
+        self.root.as_deref().filter(|path| *path != Path::new("system"))
+    }
+
+    /// The files that a connection reads.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        let root = self.root_file().filter(|_| self.verifies());
+        let own = [self.certificate.as_deref(), self.key.as_deref()].into_iter().flatten();
+        root.into_iter().chain(own.filter(|_| self.mode != TlsMode::Disable))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
