@@ -45,7 +45,8 @@ fn sql_prints_frames_json_and_csv() {
 #[test]
 fn sql_reads_pipes_and_files_and_stops_at_the_first_mistake() {
     let node = Running::sample();
-    let statements = "UPDATE books SET price = 1 -- a; b\nWHERE id = 1;\nSELECT 'x;y' AS t;\nSELECT nothing FROM nowhere;\n\
+    // A byte order mark, as some editors write it, is no part of the first statement.
+    let statements = "\u{feff}UPDATE books SET price = 1 -- a; b\nWHERE id = 1;\nSELECT 'x;y' AS t;\nSELECT nothing FROM nowhere;\n\
                       DELETE FROM books;";
     let (code, out, err) = piped(node.command(&["sql", "--csv"]), statements);
     assert_eq!(code, 1, "{err}");
@@ -54,7 +55,7 @@ fn sql_reads_pipes_and_files_and_stops_at_the_first_mistake() {
     assert_eq!(node.sql("SELECT count(*) FROM books")["rows"], json!([[24]]));
 
     let file = node.folder.path().join("s.sql");
-    std::fs::write(&file, "DELETE FROM books WHERE id = 2;\nDELETE FROM books WHERE id > 20").expect("written");
+    std::fs::write(&file, "\u{feff}DELETE FROM books WHERE id = 2;\nDELETE FROM books WHERE id > 20").expect("written");
     let (code, out, _) = output(node.command(&["sql", "--file", file.to_str().expect("text")]));
     assert_eq!((code, out.as_str()), (0, "(1 row written)\n(4 rows written)\n"));
 }

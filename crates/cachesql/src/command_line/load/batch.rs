@@ -5,6 +5,9 @@ use crate::command_line::arguments::LoadFormat;
 /// Bytes after which a batch is sent, however few records it has.
 const BATCH_BYTES: usize = 8 << 20;
 
+/// What some programs put before UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Some whole records, ready to be sent; CSV with the header line before them.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Batch {
@@ -27,6 +30,8 @@ pub(super) struct Batcher {
     record_start: usize,
     rows: u64,
     in_quotes: bool,
+    /// Nothing has ended yet: a byte order mark may stand before what comes first.
+    is_at_start: bool,
     line: u64,
     record_line: u64,
     first_line: u64,
@@ -42,6 +47,7 @@ impl Batcher {
             record_start: 0,
             rows: 0,
             in_quotes: false,
+            is_at_start: true,
             line: 1,
             record_line: 1,
             first_line: 1,
@@ -85,14 +91,16 @@ impl Batcher {
 
     /// The record at the end of `pending` is whole.
     fn end_record(&mut self) {
+        // A byte order mark belongs neither to the first column's name nor to the first object.
+        if std::mem::take(&mut self.is_at_start) && self.pending.starts_with(BYTE_ORDER_MARK) {
+            self.pending.drain(..BYTE_ORDER_MARK.len());
+        }
         let record = self.pending.get(self.record_start..).unwrap_or_default();
         let is_blank = record.iter().all(u8::is_ascii_whitespace);
         if is_blank {
             self.pending.truncate(self.record_start);
         } else if self.format == LoadFormat::Csv && self.header.is_none() {
-            // A byte order mark is none of the first column's name.
-            let header = record.strip_prefix("\u{feff}".as_bytes()).unwrap_or(record).to_vec();
-            self.header = Some(header);
+            self.header = Some(record.to_vec());
             self.pending.truncate(self.record_start);
         } else {
             if self.rows == 0 {
@@ -150,6 +158,21 @@ mod tests {
         let text = "{\"a\":\"\\\"\"}\n\n{\"a\":2}\n{\"a\":3}";
         let expected = [("{\"a\":\"\\\"\"}\n{\"a\":2}\n".to_owned(), 2, 1), ("{\"a\":3}\n".to_owned(), 1, 4)];
         assert_eq!(batches(LoadFormat::Ndjson, 2, text, 2).expect("sound"), expected);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_what_follows() {
+        for step in [1, 2, 1000] {
+            let rows =
+                batches(LoadFormat::Ndjson, 9, "\u{feff}{\"a\":1}\n{\"a\":\"\u{feff}\"}\n", step).expect("sound");
+            assert_eq!(rows, [("{\"a\":1}\n{\"a\":\"\u{feff}\"}\n".to_owned(), 2, 1)], "{step}");
+            // A first line with nothing but the mark is a blank one.
+            let rows = batches(LoadFormat::Ndjson, 9, "\u{feff}\n{\"a\":1}\n", step).expect("sound");
+            assert_eq!(rows, [("{\"a\":1}\n".to_owned(), 1, 2)], "{step}");
+            let rows = batches(LoadFormat::Csv, 9, "\u{feff}\na\n1\n", step).expect("sound");
+            assert_eq!(rows, [("a\n1\n".to_owned(), 1, 3)], "{step}");
+        }
+        assert_eq!(batches(LoadFormat::Csv, 9, "\u{feff}", 9).expect_err("empty"), "there is no header line");
     }
 
     #[test]

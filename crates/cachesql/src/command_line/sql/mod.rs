@@ -54,12 +54,15 @@ async fn run_text(session: &mut Session, mut text: impl BufRead) -> Result<(), F
     let mut splitter = Splitter::default();
     let mut line = String::new();
     loop {
+    let mut is_first = true;
         line.clear();
         let read = std::io::Read::take(&mut text, LINE_BYTES).read_line(&mut line);
         if read.map_err(|e| Failure::Failed(format!("the statements cannot be read: {e}")))? == 0 {
             break;
         }
-        for statement in splitter.push(&line) {
+        // Some editors put a byte order mark before UTF-8; it is no part of the first statement.
+        let mark = if std::mem::take(&mut is_first) { "\u{feff}" } else { "" };
+        for statement in splitter.push(line.strip_prefix(mark).unwrap_or(&line)) {
             session.run(&statement).await?;
         }
     }
