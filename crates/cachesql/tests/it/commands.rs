@@ -161,6 +161,28 @@ fn check_says_what_is_not_there() {
     serve.args(["serve", "d.toml"]);
     assert_eq!(output(serve), (3, String::new(), refusal));
 }
+#[test]
+fn load_writes_files_into_tables() {
+    let node = Running::sample();
+    let path = |name: &str| node.folder.path().join(name).to_str().expect("text").to_owned();
+    let rows: String = (1..=2_500).map(|i| format!("{i},\"n\"\"{i}\n汉\",{i}.50\n")).collect();
+    std::fs::write(path("people.csv"), format!("id,name,price\n{rows}")).expect("written");
+    let arguments = ["load", "people", &path("people.csv"), "--create", "--key", "id", "--batch", "1000", "--json"];
+    let (code, out, err) = output(node.command(&arguments));
+    assert_eq!(code, 0, "{err}");
+    let outcome: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((&outcome["table"], &outcome["rows"]), (&json!("people"), &json!(2_500)));
+    let answer = node.sql("SELECT count(*), sum(id), max(name) FROM people WHERE id <> 2500");
+    assert_eq!(answer["rows"], json!([[2_499, 2_499 * 2_500 / 2, "n\"999\n汉"]]));
+
+    // The same rows again are refused as they are, and replace themselves where that is asked for.
+    let (code, _, err) = output(node.command(&["load", "people", &path("people.csv")]));
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("the batch of 2500 rows from line 2 on was refused")
+            && err.contains("Written before that: 0 rows."),
+        "{err}"
+    );
 
     std::fs::write(path("new.ndjson"), "{\"id\":1,\"name\":\"x\"}\n{\"id\":2501,\"name\":null}\n").expect("written");
     let (code, out, err) = output(node.command(&["load", "people", &path("new.ndjson"), "--upsert"]));

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::arguments::{LoadArguments, LoadFormat};
 use super::client::{Client, Target, encoded};
 use super::failure::Failure;
-use crate::config::units::show_size;
+use crate::config::units::{show_count, show_size};
 use batch::{Batch, Batcher};
 use source::Source;
 
@@ -50,8 +50,8 @@ pub(super) async fn run(arguments: LoadArguments) -> Result<(), Failure> {
             json!({ "table": arguments.table, "rows": upload.rows, "bytes": upload.bytes, "seconds": took.as_secs_f64() })
         );
     } else {
-        let (rows, size, seconds) = (upload.rows, show_size(upload.bytes), took.as_secs_f64());
-        println!("{}: {rows} rows ({size}) in {seconds:.1} s", arguments.table);
+        let (rows, size, seconds) = (show_count(upload.rows, "row"), show_size(upload.bytes), took.as_secs_f64());
+        println!("{}: {rows} ({size}) in {seconds:.1} s", arguments.table);
     }
     Ok(())
 }
@@ -98,12 +98,13 @@ impl Upload<'_> {
             }
             // Nothing of a refused batch was written.
             Err(Failure::Failed(why)) => {
-                Err(self
-                    .failure(&format!("the {} rows from line {} on were refused: {why}", batch.rows, batch.first_line)))
+                let rows = show_count(batch.rows, "row");
+                Err(self.failure(&format!("the batch of {rows} from line {} on was refused: {why}", batch.first_line)))
             }
             Err(Failure::Unreachable(why)) => Err(Failure::Unreachable(format!(
-                "{why}\nIt is not known whether the rows of lines {} to about {last} were written; {} rows before them were.",
-                batch.first_line, self.rows
+                "{why}\nIt is not known whether the rows of lines {} to about {last} were written. Written before them: {}.",
+                batch.first_line,
+                show_count(self.rows, "row")
             ))),
             Err(other) => Err(other),
         }
@@ -120,7 +121,11 @@ impl Upload<'_> {
     }
 
     fn failure(&self, why: &str) -> Failure {
-        Failure::Failed(format!("{}: {why}\n{} rows before were written.", self.arguments.source, self.rows))
+        Failure::Failed(format!(
+            "{}: {why}\nWritten before that: {}.",
+            self.arguments.source,
+            show_count(self.rows, "row")
+        ))
     }
 }
 
@@ -149,11 +154,12 @@ impl Progress {
 
     fn show(&mut self, rows: u64, bytes: u64) {
         self.bar.set_position(bytes);
-        self.bar.set_message(format!("{rows} rows"));
+        let rows = show_count(rows, "row");
+        self.bar.set_message(rows.clone());
         if !self.is_terminal && self.last_line.elapsed() >= Duration::from_secs(1) {
             self.last_line = Instant::now();
             let share = self.total_bytes.map(|total| format!(" ({} %)", bytes.saturating_mul(100) / total.max(1)));
-            eprintln!("{rows} rows, {}{}", show_size(bytes), share.unwrap_or_default());
+            eprintln!("{rows}, {}{}", show_size(bytes), share.unwrap_or_default());
         }
     }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use cachesql_node::{Node, Table};
 
 use crate::command_line::client::encoded;
-use crate::config::units::show_size;
+use crate::config::units::{show_count, show_size};
 
 /// Says what was loaded, and where to look.
 pub(super) fn ready(node: &Node, address: SocketAddr) {
@@ -14,8 +14,7 @@ pub(super) fn ready(node: &Node, address: SocketAddr) {
     let memory = node.memory();
     let rows: u64 = tables.iter().map(|t| t.row_count()).sum();
     let (used, limit) = (show_size(memory.used_bytes), show_size(memory.limit_bytes));
-    let plural = if tables.len() == 1 { "" } else { "s" };
-    eprintln!("{} table{plural}, {rows} rows, {used} of {limit}", tables.len());
+    eprintln!("{}, {}, {used} of {limit}", show_count(tables.len(), "table"), show_count(rows, "row"));
     eprintln!("ready: http://{address}/");
     for line in examples(tables.iter().find(|t| t.row_count() > 0).map(|t| t.as_ref()), address) {
         eprintln!("  {line}");

@@ -6,12 +6,12 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use cachesql_node::{LoadPhase, TableLoad};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::command_line::terminal;
-use crate::config::units::show_size;
+use crate::config::units::{show_count, show_size};
 
 /// Watches the loads until every table was loaded once.
 pub(super) async fn show_until_loaded(mut loads: watch::Receiver<Vec<TableLoad>>, memory_bytes: u64) {
@@ -74,9 +74,9 @@ impl View {
         let Some(estimate) = load.estimate.filter(|_| !said.estimate) else { return };
         said.estimate = true;
         self.estimated_bytes = self.estimated_bytes.saturating_add(estimate.bytes);
-        let (rows, size, all, limit) =
-            (estimate.rows, show_size(estimate.bytes), show_size(self.estimated_bytes), show_size(self.memory_bytes));
-        self.line(&format!("{}: about {rows} rows, {size}; with the tables before it {all} of {limit}", load.table));
+        let (rows, size) = (show_count(estimate.rows, "row"), show_size(estimate.bytes));
+        let (all, limit) = (show_size(self.estimated_bytes), show_size(self.memory_bytes));
+        self.line(&format!("{}: about {rows}, {size}; with the tables before it {all} of {limit}", load.table));
     }
 
     fn outcome(&mut self, load: &TableLoad) {
@@ -87,7 +87,8 @@ impl View {
                 // The log says the same.
                 return;
             }
-            self.line(&format!("{}: loaded {} rows in {:.1} s", load.table, load.rows, load.took.as_secs_f64()));
+            let (rows, seconds) = (show_count(load.rows, "row"), load.took.as_secs_f64());
+            self.line(&format!("{}: loaded {rows} in {seconds:.1} s", load.table));
         } else if load.phase == LoadPhase::Failed && load.attempts > said.failed_attempts {
             said.failed_attempts = load.attempts;
             if self.bars.is_none() && tracing::enabled!(target: "cachesql_node", tracing::Level::WARN) {
@@ -109,7 +110,7 @@ impl View {
             }
             let share =
                 load.estimate.filter(|e| e.rows > 0).map(|e| format!(" (about {} %)", share(load.rows, e.rows)));
-            eprintln!("{}: {} rows{}", load.table, load.rows, share.unwrap_or_default());
+            eprintln!("{}: {}{}", load.table, show_count(load.rows, "row"), share.unwrap_or_default());
         }
     }
 
@@ -157,10 +158,11 @@ impl Bars {
         });
         if let Some(estimate) = load.estimate.filter(|_| bar.length().is_none()) {
             bar.set_length(estimate.rows);
-            set_template(bar, "{prefix:16} {bar:30} {percent:>3} %  {human_pos} rows");
+            set_template(bar, "{prefix:16} {bar:30} {percent:>3} %  {msg}");
         }
         if load.rows > 0 {
-            bar.set_message(format!("{} rows", load.rows));
+            let noun = if load.rows == 1 { "row" } else { "rows" };
+            bar.set_message(format!("{} {noun}", HumanCount(load.rows)));
         }
         bar.set_position(load.rows);
     }

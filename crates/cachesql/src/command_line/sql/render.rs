@@ -5,6 +5,8 @@ use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr as _;
 
+use crate::config::units::show_count;
+
 /// An answer's rows as text.
 #[derive(Debug, Default)]
 pub(super) struct Grid {
@@ -45,7 +47,7 @@ impl Grid {
         } else {
             self.print_frame(out, &widths)?;
         }
-        writeln!(out, "({} {})", self.rows.len(), if self.rows.len() == 1 { "row" } else { "rows" })
+        writeln!(out, "({})", show_count(self.rows.len(), "row"))
     }
 
     fn widths(&self) -> Vec<usize> {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::render::{Expanded, Grid, GridColumn};
 use crate::command_line::client::{Client, refusal};
 use crate::command_line::failure::Failure;
+use crate::config::units::show_count;
 
 /// How rows are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +88,7 @@ impl Session {
         match grid_of(&answer) {
             Some(grid) => grid.print(&mut out, self.width, self.expanded),
             None => match answer.get("affected").and_then(Value::as_u64) {
-                Some(affected) => writeln!(out, "({affected} {} written)", if affected == 1 { "row" } else { "rows" }),
+                Some(affected) => writeln!(out, "({} written)", show_count(affected, "row")),
                 None => writeln!(out, "(done)"),
             },
         }
