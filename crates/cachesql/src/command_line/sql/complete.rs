@@ -2,21 +2,12 @@
 
 use serde_json::Value;
 
+use super::command::COMMANDS;
+
 const KEYWORDS: &str = "ALL ALTER AND AS ASC AVG BETWEEN BY CASE CAST COALESCE CONFLICT COUNT CREATE CROSS DEFAULT DELETE DESC \
     DISTINCT DO DROP ELSE END EXCEPT EXISTS EXPLAIN FALSE FETCH FIRST FROM FULL GROUP HAVING ILIKE IN INDEX INNER INSERT \
     INTERSECT INTO IS JOIN KEY LAST LEFT LIKE LIMIT MAX MIN NOT NOTHING NULL NULLS OFFSET ON OR ORDER OUTER OVER PARTITION \
     PRIMARY RETURNING RIGHT SELECT SET SUM TABLE THEN TRUE TRUNCATE UNION UNIQUE UPDATE USING VALUES WHEN WHERE WITH";
-
-/// The shell's own commands, and what they do.
-pub(super) const COMMANDS: [(&str, &str); 7] = [
-    ("\\dt", "lists the tables"),
-    ("\\d", "describes a table: \\d KCA2"),
-    ("\\i", "runs the statements of a file: \\i file.sql"),
-    ("\\x", "prints one value a line: \\x on, off or auto"),
-    ("\\timing", "tells how long each statement took, or stops to"),
-    ("\\q", "leaves"),
-    ("\\?", "this list"),
-];
 
 /// What the shell knows of the node's tables.
 #[derive(Debug, Default)]

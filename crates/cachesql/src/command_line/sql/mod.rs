@@ -1,5 +1,6 @@
 //! `cachesql sql`: a statement, a file, a pipe, or a shell.
 
+mod command;
 mod complete;
 mod describe;
 mod line;
@@ -53,8 +54,8 @@ pub(super) fn run(arguments: SqlArguments) -> Result<(), Failure> {
 async fn run_text(session: &mut Session, mut text: impl BufRead) -> Result<(), Failure> {
     let mut splitter = Splitter::default();
     let mut line = String::new();
-    loop {
     let mut is_first = true;
+    loop {
         line.clear();
         let read = std::io::Read::take(&mut text, LINE_BYTES).read_line(&mut line);
         if read.map_err(|e| Failure::Failed(format!("the statements cannot be read: {e}")))? == 0 {

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use tokio::runtime::Runtime;
 
-use super::complete::{COMMANDS, Words};
+use super::command::{self, COMMANDS, Entry};
+use super::complete::Words;
 use super::line::History;
 use super::render::Expanded;
 use super::session::Session;
@@ -78,30 +79,37 @@ fn learn(session: &mut Session, runtime: &Runtime, words: &mut Words) -> Result<
 
 /// Runs what was entered; false when it was the wish to leave.
 fn take(session: &mut Session, runtime: &Runtime, words: &mut Words, text: &str) -> bool {
-    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    let rest = rest.trim().trim_end_matches(';').trim();
-    match word.trim_end_matches(';') {
-        "\\q" | "exit" | "quit" => return false,
-        "\\?" | "help" => COMMANDS.iter().for_each(|(command, about)| println!("{command:<9} {about}")),
-        "\\dt" => describe_tables(session, runtime, None),
-        "\\d" => describe_tables(session, runtime, Some(rest).filter(|name| !name.is_empty())),
-        "\\timing" => {
-            session.timing = !session.timing;
+    let entry = match command::entry(text) {
+        Ok(entry) => entry,
+        Err(why) => {
+            eprintln!("{why}");
+            return true;
+        }
+    };
+    match entry {
+        Entry::Leave => return false,
+        Entry::Help => COMMANDS.iter().for_each(|(command, about)| println!("{command:<9} {about}")),
+        Entry::Tables => describe_tables(session, runtime, None),
+        Entry::Describe(name) => describe_tables(session, runtime, Some(name)),
+        Entry::Timing(wanted) => {
+            session.timing = wanted.unwrap_or(!session.timing);
             println!("timing is {}", if session.timing { "on" } else { "off" });
         }
-        "\\x" => {
-            session.expanded = match rest {
-                "off" => Expanded::Off,
-                "auto" => Expanded::Auto,
-                _ => Expanded::On,
+        Entry::Expanded(wanted) => {
+            let switched = if session.expanded == Expanded::On { Expanded::Auto } else { Expanded::On };
+            session.expanded = wanted.unwrap_or(switched);
+            let state = match session.expanded {
+                Expanded::Auto => "auto",
+                Expanded::On => "on",
+                Expanded::Off => "off",
             };
+            println!("one value a line is {state}");
         }
-        "\\i" => match std::fs::File::open(rest) {
+        Entry::Include(path) => match std::fs::File::open(path) {
             Ok(file) => report(runtime.block_on(run_text(session, std::io::BufReader::new(file)))),
-            Err(error) => eprintln!("{rest}: {error}"),
+            Err(error) => eprintln!("{path}: {error}"),
         },
-        command if command.starts_with('\\') => eprintln!("unknown command {command}; \\? lists commands"),
-        _ => run_statements(session, runtime, words, text),
+        Entry::Statements => run_statements(session, runtime, words, text),
     }
     true
 }
@@ -141,7 +149,7 @@ fn describe_tables(session: &mut Session, runtime: &Runtime, name: Option<&str>)
     };
     let (grid, lines) = match name {
         None => (describe::tables(&tables), Vec::new()),
-        Some(name) => match describe::table(&tables, name.trim_matches('"')) {
+        Some(name) => match describe::table(&tables, name) {
             Some(described) => described,
             None => return eprintln!("there is no table {name}; \\dt lists them"),
         },
