@@ -43,6 +43,23 @@ fn sql_prints_frames_json_and_csv() {
 }
 
 #[test]
+fn json_says_what_a_write_did() {
+    let node = Running::sample();
+    let json = |sql: &str| {
+        let (code, out, err) = output(node.command(&["sql", "--json", sql]));
+        assert_eq!(code, 0, "{sql}: {err}");
+        out
+    };
+    assert_eq!(json("UPDATE books SET price = 1 WHERE id IN (1, 2)"), "{\"affected\":2}\n");
+    assert_eq!(json("DELETE FROM books WHERE id = -1"), "{\"affected\":0}\n");
+    assert_eq!(json("CREATE TABLE made (a INTEGER)"), "{\"affected\":0}\n");
+    // Rows are asked for: rows are what is printed, be there none.
+    assert_eq!(json("DELETE FROM books WHERE id = 1 RETURNING id"), "{\"id\":1}\n");
+    assert_eq!(json("DELETE FROM books WHERE id = -1 RETURNING id"), "");
+    assert_eq!(json("SELECT id FROM books WHERE id = -1"), "");
+}
+
+#[test]
 fn sql_reads_pipes_and_files_and_stops_at_the_first_mistake() {
     let node = Running::sample();
     // A byte order mark, as some editors write it, is no part of the first statement.

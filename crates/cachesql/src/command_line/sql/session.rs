@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::Method;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName};
+use hyper::header::{ACCEPT, CONTENT_RANGE, CONTENT_TYPE, HeaderName};
 use serde_json::{Value, json};
 
 use super::render::{Expanded, Grid, GridColumn};
@@ -105,6 +105,8 @@ impl Session {
         }
         let is_rows =
             response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).is_some_and(|t| t.starts_with(accept));
+        let affected =
+            response.headers().get(CONTENT_RANGE).and_then(|v| v.to_str().ok()?.strip_prefix("*/")?.parse().ok());
         let mut body = response.into_body();
         let mut last = None;
         let mut out = std::io::stdout().lock();
@@ -121,7 +123,17 @@ impl Session {
         if last.is_some_and(|byte| byte != b'\n') {
             out.write_all(b"\n").map_err(Failure::output)?;
         }
+        if let Some(outcome) = affected.filter(|_| last.is_none()).and_then(|rows| self.outcome(sql, rows)) {
+            writeln!(out, "{outcome}").map_err(Failure::output)?;
+        }
         out.flush().map_err(Failure::output)
+    }
+
+    /// What a write without rows is printed as: an object for programs that read objects, nothing for those that read CSV.
+    fn outcome(&self, sql: &str, affected: u64) -> Option<Value> {
+        // RETURNING that returned nothing: a reader of its rows wants none.
+        let returned_nothing = affected == 0 && sql.to_ascii_lowercase().contains("returning");
+        (self.format == Format::Json && !returned_nothing).then(|| json!({ "affected": affected }))
     }
 
     /// What the node knows of its tables.
