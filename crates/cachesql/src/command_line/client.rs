@@ -207,6 +207,10 @@ impl Answer {
     }
 }
 
+/// How the token is given, for who did not give the right one.
+const TOKEN_HINT: &str = "\nhint: no token was given, or not the node's: put it into the environment variable CACHESQL_TOKEN, or into a file and say \
+     --token-file FILE";
+
 /// What a node said against a request, for people.
 pub(super) fn refusal(status: StatusCode, body: &[u8]) -> Failure {
     let json: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
@@ -224,6 +228,9 @@ pub(super) fn refusal(status: StatusCode, body: &[u8]) -> Failure {
         if let Some(more) = text(name) {
             out.push_str(&format!("\n{label}: {more}"));
         }
+    }
+    if status == StatusCode::UNAUTHORIZED {
+        out.push_str(TOKEN_HINT);
     }
     Failure::Failed(out)
 }
@@ -270,6 +277,9 @@ mod tests {
         assert_eq!(failure, "table \"x\" does not exist (42P01)\nhint: there is: KCA2");
         let plain = refusal(StatusCode::BAD_GATEWAY, b"oh\x1b[31m no\n").to_string();
         assert_eq!(plain, "the node answers 502 Bad Gateway: oh[31m no");
+        let body = br#"{"code":"28000","message":"authentication is required","details":null,"hint":null}"#;
+        let failure = refusal(StatusCode::UNAUTHORIZED, body).to_string();
+        assert!(failure.contains("CACHESQL_TOKEN") && failure.contains("--token-file FILE"), "{failure}");
     }
 
     #[test]

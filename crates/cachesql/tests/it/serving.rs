@@ -100,9 +100,17 @@ fn a_token_is_asked_for() {
     let node = Running::start(folder, &["serve"]);
     let (status, _) = node.request("GET", "/rest/t", "", "");
     assert_eq!(status, 401);
-    let run = |arguments: &[&str]| node.command(arguments).output().expect("it runs").status.code();
-    assert_eq!(run(&["sql", "SELECT a FROM t"]), Some(1));
-    assert_eq!(run(&["sql", "SELECT a FROM t", "--token-file", "token"]), Some(0));
+    std::fs::write(node.folder.path().join("t.csv"), "a\n1\n").expect("written");
+    let commands: [&[&str]; 3] = [&["sql", "SELECT a FROM t"], &["load", "t", "t.csv"], &["bench", "-d", "10ms"]];
+    for arguments in commands {
+        let output = node.command(arguments).output().expect("it runs");
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {complaint}");
+        assert!(complaint.contains("--token-file FILE") && complaint.contains("CACHESQL_TOKEN"), "{complaint}");
+    }
+    let run = |command: &mut std::process::Command| command.output().expect("it runs").status.code();
+    assert_eq!(run(&mut node.command(&["sql", "SELECT a FROM t", "--token-file", "token"])), Some(0));
+    assert_eq!(run(node.command(&["sql", "SELECT a FROM t"]).env("CACHESQL_TOKEN", "hunter2")), Some(0));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::Method;
 
-use crate::command_line::client::{Client, Target, refusal};
+use crate::command_line::client::{Client, Target};
 use crate::command_line::failure::Failure;
 
 /// Bytes that are read at a time.
@@ -37,7 +37,7 @@ impl Source {
             let response = Client::new(target).send(Method::GET, &path, &[], Bytes::new()).await?;
             let status = response.status();
             if !status.is_success() {
-                return Err(Failure::Failed(format!("{source}: {}", refusal(status, b""))));
+                return Err(Failure::Failed(format!("{source}: it answers {status}")));
             }
             let length = response.headers().get(hyper::header::CONTENT_LENGTH);
             let total_bytes = length.and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok());
