@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hyper::Method;
+use cachesql_types::resolve_name;
 use hyper::header::{ACCEPT, CONTENT_TYPE};
+use hyper::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::arguments::{BenchArguments, BenchDoor};
 use super::client::{Client, Target, encoded, refusal};
 use super::failure::Failure;
 use super::histogram::Histogram;
-use crate::config::units::show_size;
+use crate::config::units::{show_count, show_size};
 
 /// Values of the column that are asked for, in turn.
 const VALUES: usize = 10_000;
@@ -25,15 +26,15 @@ pub(super) async fn run(arguments: BenchArguments) -> Result<(), Failure> {
     let requests: Arc<Vec<Request>> =
         Arc::new(values.iter().map(|v| request(&arguments, &table, &column, v)).collect());
     eprintln!(
-        "{} connections for {:?}: {} of {table} by {column}, {} different values",
-        arguments.connections,
+        "{} for {:?}: {} of {table} by {column}, {}",
+        show_count(arguments.connections, "connection"),
         arguments.duration,
         match arguments.door {
             BenchDoor::Rest => "GET /rest",
             BenchDoor::Cache => "GET /cache/get",
             BenchDoor::Sql => "POST /v1/sql",
         },
-        requests.len()
+        show_count(requests.len(), "different value")
     );
     let began = Instant::now();
     let end = began + arguments.duration;
@@ -51,7 +52,10 @@ pub(super) async fn run(arguments: BenchArguments) -> Result<(), Failure> {
     let took = began.elapsed();
     report(&arguments, &total, took);
     match total.first_refusal {
-        Some(why) => Err(Failure::Failed(format!("{} requests were refused, the first with: {why}", total.refused))),
+        Some(why) => {
+            let refused = show_count(total.refused, "request");
+            Err(Failure::Failed(format!("refused: {refused}, the first with: {why}")))
+        }
         None => Ok(()),
     }
 }
@@ -102,41 +106,77 @@ async fn worker(mut client: Client, requests: Arc<Vec<Request>>, start: usize, e
     Ok(tally)
 }
 
-/// The table and column that are asked for: those of the arguments, else the largest table that has a key.
+/// The table and column that are asked for: those of the arguments, else the largest table that has a key, by its first column.
 async fn subject(client: &mut Client, arguments: &BenchArguments) -> Result<(String, String), Failure> {
-    if let (Some(table), Some(column)) = (&arguments.table, &arguments.column) {
-        return Ok((table.clone(), column.clone()));
-    }
     let tables = client.ask_json(Method::GET, "/v1/tables", None).await?;
-    let text = |v: &Value, name: &str| v.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let first_key = |v: &Value| v.get("key").and_then(|k| k.get(0)).and_then(Value::as_str).map(str::to_owned);
     let tables = tables.as_array().map(Vec::as_slice).unwrap_or_default();
-    let wanted = |v: &&Value| match &arguments.table {
-        Some(name) => text(v, "name").eq_ignore_ascii_case(name),
-        None => first_key(v).is_some(),
+    let table = match &arguments.table {
+        Some(wanted) => match resolve_name(tables.iter().map(name_of), wanted).and_then(|at| tables.get(at)) {
+            Some(table) => table,
+            None => return Err(missing(client, wanted, tables).await),
+        },
+        None => (tables.iter().filter(|table| first_key(table).is_some()).max_by_key(|table| rows_of(table)))
+            .ok_or_else(|| Failure::Usage("no table has a primary key; say --table and --column".into()))?,
     };
-    let rows = |v: &&Value| v.get("rows").and_then(Value::as_u64).unwrap_or(0);
-    let Some(table) = tables.iter().filter(wanted).max_by_key(rows) else {
-        return Err(Failure::Usage(match &arguments.table {
-            Some(name) => format!("there is no table {name}"),
-            None => "no table has a primary key; say --table and --column".into(),
-        }));
+    let name = name_of(table);
+    let column = match &arguments.column {
+        Some(wanted) => {
+            let columns: Vec<_> =
+                table.get("columns").and_then(Value::as_array).into_iter().flatten().map(name_of).collect();
+            let at = resolve_name(columns.iter().copied(), wanted).and_then(|at| columns.get(at));
+            let unknown = || format!("table {name} has no column {wanted}; it has: {}", columns.join(", "));
+            *at.ok_or_else(|| Failure::Usage(unknown()))?
+        }
+        None => {
+            first_key(table).ok_or_else(|| Failure::Usage(format!("table {name} has no primary key; say --column")))?
+        }
     };
-    let column = arguments.column.clone().or_else(|| first_key(table));
-    let column =
-        column.ok_or_else(|| Failure::Usage(format!("{} has no primary key; say --column", text(table, "name"))))?;
-    Ok((text(table, "name"), column))
+    if rows_of(table) == 0 {
+        return Err(Failure::Failed(format!("table {name} has no rows, so that there is nothing to ask for")));
+    }
+    Ok((name.to_owned(), column.to_owned()))
+}
+
+fn name_of(value: &Value) -> &str {
+    value.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn first_key(table: &Value) -> Option<&str> {
+    table.get("key")?.get(0)?.as_str()
+}
+
+fn rows_of(table: &Value) -> u64 {
+    table.get("rows").and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// Why a table is not among those that are there: it may be one that is still to be loaded.
+async fn missing(client: &mut Client, wanted: &str, tables: &[Value]) -> Failure {
+    let sql = format!("SELECT 1 FROM {} LIMIT 1", quoted(wanted));
+    let headers = [(ACCEPT, "application/json"), (CONTENT_TYPE, "application/json")];
+    let body = Bytes::from(json!({ "sql": sql }).to_string());
+    match client.ask(Method::POST, "/v1/sql", &headers, body).await {
+        Ok(answer) if answer.status == StatusCode::SERVICE_UNAVAILABLE => refusal(answer.status, &answer.body),
+        _ if tables.is_empty() => Failure::Usage(format!("there is no table {wanted}, and no other")),
+        _ => {
+            let names: Vec<_> = tables.iter().map(name_of).collect();
+            Failure::Usage(format!("there is no table {wanted}; there is: {}", names.join(", ")))
+        }
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 async fn values(client: &mut Client, table: &str, column: &str) -> Result<Vec<Value>, Failure> {
-    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let (table_name, column_name) = (quoted(table), quoted(column));
     let sql = format!("SELECT DISTINCT {column_name} FROM {table_name} WHERE {column_name} IS NOT NULL LIMIT {VALUES}");
     let answer = client.ask_json(Method::POST, "/v1/sql", Some(&json!({ "sql": sql }))).await?;
     let rows = answer.get("rows").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let values: Vec<_> = rows.iter().filter_map(|row| row.get(0)).cloned().collect();
     if values.is_empty() {
-        return Err(Failure::Failed(format!("{table} has no value in {column}")));
+        let why = format!("table {table} has only NULL in column {column}, so that there is nothing to ask for");
+        return Err(Failure::Failed(why));
     }
     Ok(values)
 }
@@ -154,7 +194,6 @@ fn request(arguments: &BenchArguments, table: &str, column: &str, value: &Value)
             Request { method: Method::GET, path, body: Bytes::new() }
         }
         BenchDoor::Sql => {
-            let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
             let point_read = || format!("SELECT * FROM {} WHERE {} = $1", quoted(table), quoted(column));
             let sql = arguments.statement.clone().unwrap_or_else(point_read);
             let params = if sql.contains("$1") { json!([value]) } else { json!([]) };
@@ -183,7 +222,8 @@ fn report(arguments: &BenchArguments, total: &Tally, took: Duration) {
         return;
     }
     println!(
-        "{count} requests in {:.1} s: {rate:.0} a second, {} received",
+        "{} in {:.1} s: {rate:.0} a second, {} received",
+        show_count(count, "request"),
         took.as_secs_f64(),
         show_size(total.bytes)
     );

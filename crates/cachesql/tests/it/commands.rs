@@ -116,24 +116,6 @@ fn check_finds_the_sample_sound() {
 }
 
 #[test]
-fn load_writes_files_into_tables() {
-    let node = Running::sample();
-    let path = |name: &str| node.folder.path().join(name).to_str().expect("text").to_owned();
-    let rows: String = (1..=2_500).map(|i| format!("{i},\"n\"\"{i}\n汉\",{i}.50\n")).collect();
-    std::fs::write(path("people.csv"), format!("id,name,price\n{rows}")).expect("written");
-    let arguments = ["load", "people", &path("people.csv"), "--create", "--key", "id", "--batch", "1000", "--json"];
-    let (code, out, err) = output(node.command(&arguments));
-    assert_eq!(code, 0, "{err}");
-    let outcome: Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!((&outcome["table"], &outcome["rows"]), (&json!("people"), &json!(2_500)));
-    let answer = node.sql("SELECT count(*), sum(id), max(name) FROM people WHERE id <> 2500");
-    assert_eq!(answer["rows"], json!([[2_499, 2_499 * 2_500 / 2, "n\"999\n汉"]]));
-
-    // The same rows again are refused as they are, and replace themselves where that is asked for.
-    let (code, _, err) = output(node.command(&["load", "people", &path("people.csv")]));
-    assert_eq!(code, 1);
-    assert!(err.contains("from line 2 on were refused") && err.contains("0 rows before were written"), "{err}");
-#[test]
 fn check_says_what_is_not_there() {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
@@ -178,6 +160,7 @@ fn check_says_what_is_not_there() {
     serve.args(["serve", "d.toml"]);
     assert_eq!(output(serve), (3, String::new(), refusal));
 }
+
 #[test]
 fn load_writes_files_into_tables() {
     let node = Running::sample();
@@ -200,7 +183,6 @@ fn load_writes_files_into_tables() {
             && err.contains("Written before that: 0 rows."),
         "{err}"
     );
-
     std::fs::write(path("new.ndjson"), "{\"id\":1,\"name\":\"x\"}\n{\"id\":2501,\"name\":null}\n").expect("written");
     let (code, out, err) = output(node.command(&["load", "people", &path("new.ndjson"), "--upsert"]));
     assert_eq!(code, 0, "{err}");
@@ -251,6 +233,31 @@ fn bench_reports_rate_and_latency() {
             latency("p50") <= latency("p99") && latency("p99") <= outcome["latency_max_us"].as_u64().expect("a number")
         );
     }
-    let (code, _, err) = output(node.command(&["bench", "--table", "nowhere", "-d", "100ms"]));
-    assert_eq!(code, 2, "{err}");
+}
+
+#[test]
+fn bench_says_what_it_cannot_ask_for() {
+    let node = Running::with_configuration(
+        "[tables.hollow]\ncolumns = { id = \"INTEGER\", name = \"TEXT\" }\nkey = [\"id\"]\n\
+         [tables.loose]\ncolumns = { a = \"INTEGER\" }\n",
+    );
+    let bench = |arguments: &[&str]| {
+        let (code, _, err) = output(node.command(&[&["bench", "-d", "10ms"], arguments].concat()));
+        (code, err)
+    };
+    let (nowhere, empty) = (
+        "error: there is no table nowhere; there is: hollow, loose\n".to_owned(),
+        "error: table hollow has no rows, so that there is nothing to ask for\n".to_owned(),
+    );
+    assert_eq!(bench(&["--table", "nowhere"]), (2, nowhere.clone()));
+    assert_eq!(bench(&["--table", "nowhere", "--column", "id"]), (2, nowhere));
+    assert_eq!(bench(&[]), (1, empty.clone()));
+    assert_eq!(bench(&["--table", "HOLLOW"]), (1, empty.clone()));
+    assert_eq!(bench(&["--table", "hollow", "--column", "name"]), (1, empty));
+    let unknown = "error: table hollow has no column nam; it has: id, name\n".to_owned();
+    assert_eq!(bench(&["--table", "hollow", "--column", "nam"]), (2, unknown));
+    assert_eq!(bench(&["--table", "loose"]), (2, "error: table loose has no primary key; say --column\n".to_owned()));
+    node.sql("INSERT INTO hollow (id) VALUES (1)");
+    let nulls = "error: table hollow has only NULL in column name, so that there is nothing to ask for\n".to_owned();
+    assert_eq!(bench(&["--table", "hollow", "--column", "name"]), (1, nulls));
 }
