@@ -98,7 +98,10 @@ impl RefresherTask {
                 let LoadReport { rows, put, deleted, .. } = report;
                 tracing::info!(table, rows, put, deleted, took_ms = took.as_millis(), "loaded");
             }
-            Err(error) => tracing::warn!(table, %error, "the load failed; rows loaded before are kept"),
+            Err(error) if self.loaded_once => {
+                tracing::warn!(table, %error, "the load failed; rows loaded before are kept");
+            }
+            Err(error) => tracing::warn!(table, %error, "the load failed; it is tried again"),
         }
         self.loader.core.counters.load_ended(table, outcome.is_ok(), took);
         let snapshot = self.loader.core.snapshot();

@@ -9,9 +9,13 @@ use cachesql_node::{LoadPhase, TableLoad};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior, interval};
+use unicode_width::UnicodeWidthStr;
 
 use crate::command_line::terminal;
 use crate::config::units::{show_count, show_size};
+
+/// The most that a table's name takes of a bar's line.
+const MOST_NAME_CELLS: usize = 30;
 
 /// Watches the loads until every table was loaded once.
 pub(super) async fn show_until_loaded(mut loads: watch::Receiver<Vec<TableLoad>>, memory_bytes: u64) {
@@ -60,6 +64,9 @@ impl View {
     }
 
     fn changed(&mut self, loads: &[TableLoad]) {
+        if let Some(bars) = &mut self.bars {
+            bars.name_width = name_width(loads.iter().map(|load| load.table.as_str()));
+        }
         for load in loads {
             self.estimate(load);
             self.outcome(load);
@@ -83,7 +90,7 @@ impl View {
         let said = self.said.entry(load.table.clone()).or_default();
         if load.phase == LoadPhase::Loaded && !said.loaded {
             said.loaded = true;
-            if self.bars.is_none() && tracing::enabled!(target: "cachesql_node", tracing::Level::INFO) {
+            if tracing::enabled!(target: "cachesql_node", tracing::Level::INFO) {
                 // The log says the same.
                 return;
             }
@@ -91,7 +98,7 @@ impl View {
             self.line(&format!("{}: loaded {rows} in {seconds:.1} s", load.table));
         } else if load.phase == LoadPhase::Failed && load.attempts > said.failed_attempts {
             said.failed_attempts = load.attempts;
-            if self.bars.is_none() && tracing::enabled!(target: "cachesql_node", tracing::Level::WARN) {
+            if tracing::enabled!(target: "cachesql_node", tracing::Level::WARN) {
                 return;
             }
             let why = load.error.as_deref().unwrap_or("no reason was given");
@@ -138,6 +145,8 @@ fn share(rows: u64, estimate: u64) -> u64 {
 #[derive(Default)]
 struct Bars {
     of_table: BTreeMap<String, ProgressBar>,
+    /// Cells that names take, so that bars stand below each other.
+    name_width: usize,
 }
 
 impl Bars {
@@ -148,9 +157,10 @@ impl Bars {
             }
             return;
         }
+        let width = self.name_width;
         let bar = self.of_table.entry(load.table.clone()).or_insert_with(|| {
             let bar = terminal::bars().add(ProgressBar::no_length());
-            set_template(&bar, "{prefix:16} {spinner} {msg}");
+            set_template(&bar, &format!("{{prefix:{width}!}} {{spinner}} {{msg}}"));
             // A file is read whole for its types before the first row is counted.
             bar.set_message("waiting for its first rows");
             bar.set_prefix(load.table.clone());
@@ -158,7 +168,7 @@ impl Bars {
         });
         if let Some(estimate) = load.estimate.filter(|_| bar.length().is_none()) {
             bar.set_length(estimate.rows);
-            set_template(bar, "{prefix:16} {bar:30} {percent:>3} %  {msg}");
+            set_template(bar, &format!("{{prefix:{width}!}} {{bar:30}} {{percent:>3}} %  {{msg}}"));
         }
         if load.rows > 0 {
             let noun = if load.rows == 1 { "row" } else { "rows" };
@@ -166,6 +176,11 @@ impl Bars {
         }
         bar.set_position(load.rows);
     }
+}
+
+/// Cells of the widest name, up to a limit from which on names are cut.
+fn name_width<'a>(names: impl Iterator<Item = &'a str>) -> usize {
+    names.map(UnicodeWidthStr::width).max().unwrap_or(0).min(MOST_NAME_CELLS)
 }
 
 fn set_template(bar: &ProgressBar, template: &str) {
@@ -177,6 +192,12 @@ fn set_template(bar: &ProgressBar, template: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_take_as_much_as_the_widest() {
+        assert_eq!(name_width(["KCA2", "参保人员", "t"].into_iter()), 8);
+        assert_eq!(name_width([&*"x".repeat(99)].into_iter()), MOST_NAME_CELLS);
+    }
 
     #[test]
     fn a_share_never_says_that_it_is_done() {
