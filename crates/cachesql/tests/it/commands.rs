@@ -75,6 +75,9 @@ fn sql_reads_pipes_and_files_and_stops_at_the_first_mistake() {
     std::fs::write(&file, "\u{feff}DELETE FROM books WHERE id = 2;\nDELETE FROM books WHERE id > 20").expect("written");
     let (code, out, _) = output(node.command(&["sql", "--file", file.to_str().expect("text")]));
     assert_eq!((code, out.as_str()), (0, "(1 row written)\n(4 rows written)\n"));
+    // What makes or drops a table writes no rows.
+    let (code, out, _) = piped(node.command(&["sql", "-f", "-"]), "CREATE TABLE made (a INTEGER);\ndrop table made");
+    assert_eq!((code, out.as_str()), (0, "(done)\n(done)\n"));
 }
 
 #[test]

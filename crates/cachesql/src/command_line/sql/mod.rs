@@ -34,17 +34,17 @@ pub(super) fn run(arguments: SqlArguments) -> Result<(), Failure> {
         _ => Format::Table,
     };
     let client = Client::new(Target::new(&arguments.node)?);
-    let width = std::io::stdout().is_terminal().then(terminal::width).flatten();
-    let mut session = Session::new(client, format, arguments.consistency, width);
+    let mut session = Session::new(client, format, arguments.consistency, std::io::stdout().is_terminal());
+    let reads_input = arguments.file.as_deref().is_some_and(|path| path.as_os_str() == "-");
     let runtime = super::runtime(tokio::runtime::Builder::new_current_thread())?;
     if let Some(statement) = arguments.statement {
         return runtime.block_on(run_text(&mut session, statement.as_bytes()));
     }
-    if let Some(path) = arguments.file {
+    if let Some(path) = arguments.file.filter(|path| path.as_os_str() != "-") {
         let file = std::fs::File::open(&path).map_err(|e| Failure::Failed(format!("{}: {e}", path.display())))?;
         return runtime.block_on(run_text(&mut session, BufReader::new(file)));
     }
-    if std::io::stdin().is_terminal() {
+    if !reads_input && std::io::stdin().is_terminal() {
         return shell::run(&mut session, &runtime);
     }
     runtime.block_on(run_text(&mut session, std::io::stdin().lock()))

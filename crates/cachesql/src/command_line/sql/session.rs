@@ -10,6 +10,7 @@ use hyper::header::{ACCEPT, CONTENT_RANGE, CONTENT_TYPE, HeaderName};
 use serde_json::{Value, json};
 
 use super::render::{Expanded, Grid, GridColumn};
+use super::terminal;
 use crate::command_line::client::{Client, refusal};
 use crate::command_line::failure::Failure;
 use crate::config::units::show_count;
@@ -31,8 +32,8 @@ pub(super) struct Session {
     pub(super) format: Format,
     pub(super) expanded: Expanded,
     pub(super) timing: bool,
-    /// The terminal's width; `None` when the output is none.
-    pub(super) width: Option<usize>,
+    /// Whether the output is a terminal, which rows have to fit in.
+    is_terminal: bool,
     consistency: String,
     /// What the session has seen, as the node handed it over.
     token: Option<String>,
@@ -42,8 +43,18 @@ const TOKEN: HeaderName = HeaderName::from_static("cachesql-token");
 const CONSISTENCY: HeaderName = HeaderName::from_static("cachesql-consistency");
 
 impl Session {
-    pub(super) fn new(client: Client, format: Format, consistency: String, width: Option<usize>) -> Session {
-        Session { client, format, expanded: Expanded::Auto, timing: false, width, consistency, token: None }
+    pub(super) fn new(client: Client, format: Format, consistency: String, is_terminal: bool) -> Session {
+        Session { client, format, expanded: Expanded::Auto, timing: false, is_terminal, consistency, token: None }
+    }
+
+    /// The terminal's width now: it may have changed since the last statement. `None` when the output is no terminal.
+    fn width(&self) -> Option<usize> {
+        self.is_terminal.then(terminal::width).flatten()
+    }
+
+    /// Prints rows in a frame, or one value a line.
+    pub(super) fn print(&self, grid: &Grid) -> Result<(), Failure> {
+        grid.print(&mut std::io::stdout().lock(), self.width(), self.expanded).map_err(Failure::output)
     }
 
     /// Runs a statement and prints what it answers.
@@ -84,13 +95,15 @@ impl Session {
         }
         let answer: Value = serde_json::from_slice(&body)
             .map_err(|e| Failure::Failed(format!("the node's answer is not JSON: {e}")))?;
+        if let Some(grid) = grid_of(&answer) {
+            return self.print(&grid);
+        }
         let mut out = std::io::stdout().lock();
-        match grid_of(&answer) {
-            Some(grid) => grid.print(&mut out, self.width, self.expanded),
-            None => match answer.get("affected").and_then(Value::as_u64) {
-                Some(affected) => writeln!(out, "({} written)", show_count(affected, "row")),
-                None => writeln!(out, "(done)"),
-            },
+        match answer.get("affected").and_then(Value::as_u64) {
+            Some(affected) if affected > 0 || !is_definition(sql) => {
+                writeln!(out, "({} written)", show_count(affected, "row"))
+            }
+            _ => writeln!(out, "(done)"),
         }
         .map_err(Failure::output)
     }
@@ -141,6 +154,12 @@ impl Session {
         let answer = self.client.ask_json(Method::GET, "/v1/tables", None).await?;
         Ok(answer.as_array().cloned().unwrap_or_default())
     }
+}
+
+/// Whether a statement makes, changes or drops a table or an index: no rows are what it is about.
+pub(super) fn is_definition(sql: &str) -> bool {
+    let first = sql.split_whitespace().next().unwrap_or_default();
+    ["create", "drop", "alter"].iter().any(|word| first.eq_ignore_ascii_case(word))
 }
 
 fn milliseconds(duration: Duration) -> String {

@@ -8,8 +8,8 @@ use super::command::{self, COMMANDS, Entry};
 use super::complete::Words;
 use super::line::History;
 use super::render::Expanded;
-use super::session::Session;
-use super::split::{Splitter, is_complete};
+use super::session::{Session, is_definition};
+use super::split::{Splitter, is_complete, is_outside};
 use super::terminal::{self, Entered};
 use super::{describe, run_text};
 use crate::command_line::failure::Failure;
@@ -26,7 +26,10 @@ pub(super) fn run(session: &mut Session, runtime: &Runtime) -> Result<(), Failur
     let mut words = Words::default();
     // Also tells at once whether there is a node.
     learn(session, runtime, &mut words)?;
-    println!("cachesql {}. \\? lists commands, Tab completes, \\q leaves.", env!("CARGO_PKG_VERSION"));
+    println!(
+        "cachesql {}. Statements end with ;  \\? lists commands, Tab completes, \\q leaves.",
+        env!("CARGO_PKG_VERSION")
+    );
     while let Some(text) = read_statement(&mut history, &words)? {
         if text.is_empty() {
             continue;
@@ -53,6 +56,10 @@ fn read_statement(history: &mut History, words: &Words) -> Result<Option<String>
         match entered.map_err(|e| Failure::Failed(format!("the terminal: {e}")))? {
             Entered::End => return Ok(None),
             Entered::Cancelled => return Ok(Some(String::new())),
+            Entered::Line(line) if line.starts_with('\\') && !text.is_empty() && is_outside(&text) => {
+                eprintln!("a statement ends with ;  What was begun is given up.");
+                text = line;
+            }
             Entered::Line(line) => text.push_str(&line),
         }
         let is_command = text.starts_with('\\') || ["exit", "quit", "help"].contains(&text.trim());
@@ -135,8 +142,7 @@ fn run_statements(session: &mut Session, runtime: &Runtime, words: &mut Words, t
         if failed {
             return;
         }
-        let first = statement.split_whitespace().next().unwrap_or_default();
-        if ["create", "drop", "alter"].contains(&first.to_ascii_lowercase().as_str()) {
+        if is_definition(&statement) {
             report(learn(session, runtime, words));
         }
     }
@@ -154,7 +160,7 @@ fn describe_tables(session: &mut Session, runtime: &Runtime, name: Option<&str>)
             None => return eprintln!("there is no table {name}; \\dt lists them"),
         },
     };
-    report(grid.print(&mut std::io::stdout(), session.width, session.expanded).map_err(Failure::output));
+    report(session.print(&grid));
     lines.iter().for_each(|line| println!("{line}"));
 }
 

@@ -126,6 +126,13 @@ pub(super) fn is_complete(text: &str) -> bool {
     splitter.finish().is_none()
 }
 
+/// True when a text ends outside of quotes and comments: a line that follows may be a command of the shell.
+pub(super) fn is_outside(text: &str) -> bool {
+    let mut splitter = Splitter::default();
+    splitter.push(text);
+    splitter.state == State::Plain
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +172,16 @@ mod tests {
         statements.extend(splitter.finish());
         assert_eq!(statements, split(text));
         assert_eq!(statements.len(), 2);
+    }
+
+    #[test]
+    fn the_shell_knows_where_a_command_may_stand() {
+        for text in ["SELECT 1\n", "SELECT ';' -- it's\n", "/* ' */\n", ""] {
+            assert!(is_outside(text), "{text}");
+        }
+        for text in ["SELECT '\n", "SELECT \"a\n", "SELECT $$\n", "/* \n"] {
+            assert!(!is_outside(text), "{text}");
+        }
     }
 
     #[test]
