@@ -202,7 +202,7 @@ fn load_writes_files_into_tables() {
 
     let (code, _, err) = output(node.command(&["load", "nowhere", &path("new.ndjson")]));
     assert_eq!(code, 1);
-    assert!(err.contains("nowhere"), "{err}");
+    assert!(err.contains("nowhere") && err.contains("hint: --create makes the table"), "{err}");
     assert_eq!(output(node.command(&["load", "people", &path("x.parquet")])).0, 2);
     assert_eq!(output(node.command(&["load", "people", &path("absent.csv")])).0, 1);
 }

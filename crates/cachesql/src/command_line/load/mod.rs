@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hyper::Method;
+use hyper::{Method, StatusCode};
 use hyper::header::{CONTENT_TYPE, HeaderName};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
@@ -86,6 +87,10 @@ impl Upload<'_> {
         let content_type = match self.format {
             LoadFormat::Csv => "text/csv",
             LoadFormat::Ndjson => "application/x-ndjson",
+        let hint = match &answer {
+            Ok(answer) if answer.status == StatusCode::NOT_FOUND => "\nhint: --create makes the table",
+            _ => "",
+        };
         };
         let headers = [(CONTENT_TYPE, content_type), (HeaderName::from_static("prefer"), self.preferences())];
         let answer = self.client.ask(Method::POST, &path, &headers, Bytes::from(batch.body)).await;
@@ -99,7 +104,8 @@ impl Upload<'_> {
             // Nothing of a refused batch was written.
             Err(Failure::Failed(why)) => {
                 let rows = show_count(batch.rows, "row");
-                Err(self.failure(&format!("the batch of {rows} from line {} on was refused: {why}", batch.first_line)))
+                let line = batch.first_line;
+                Err(self.failure(&format!("the batch of {rows} from line {line} on was refused: {why}{hint}")))
             }
             Err(Failure::Unreachable(why)) => Err(Failure::Unreachable(format!(
                 "{why}\nIt is not known whether the rows of lines {} to about {last} were written. Written before them: {}.",
