@@ -13,12 +13,16 @@ use super::arguments::{BenchArguments, BenchDoor};
 use super::client::{Client, Target, encoded, refusal};
 use super::failure::Failure;
 use super::histogram::Histogram;
+use super::terminal::print_line;
 use crate::config::units::{show_count, show_size};
 
 /// Values of the column that are asked for, in turn.
 const VALUES: usize = 10_000;
 
 pub(super) async fn run(arguments: BenchArguments) -> Result<(), Failure> {
+    if arguments.statement.is_some() && arguments.door != BenchDoor::Sql {
+        return Err(Failure::Usage("--statement is for --door sql".into()));
+    }
     let target = Target::new(&arguments.node)?;
     let mut client = Client::new(target.clone());
     let (table, column) = subject(&mut client, &arguments).await?;
@@ -50,7 +54,7 @@ pub(super) async fn run(arguments: BenchArguments) -> Result<(), Failure> {
         total.merge(tally.map_err(|e| Failure::Failed(format!("a connection of the bench broke: {e}")))??);
     }
     let took = began.elapsed();
-    report(&arguments, &total, took);
+    report(&arguments, &total, took)?;
     match total.first_refusal {
         Some(why) => {
             let refused = show_count(total.refused, "request");
@@ -203,7 +207,7 @@ fn request(arguments: &BenchArguments, table: &str, column: &str, value: &Value)
     }
 }
 
-fn report(arguments: &BenchArguments, total: &Tally, took: Duration) {
+fn report(arguments: &BenchArguments, total: &Tally, took: Duration) -> Result<(), Failure> {
     let count = total.latencies.count();
     // A rate for people and programs: what a double cannot hold of it does not matter.
     #[allow(clippy::cast_precision_loss)]
@@ -218,17 +222,12 @@ fn report(arguments: &BenchArguments, total: &Tally, took: Duration) {
             "requests": count, "refused": total.refused, "seconds": took.as_secs_f64(), "per_second": rate,
             "bytes": total.bytes, "connections": arguments.connections, "latency_us": latencies, "latency_max_us": largest,
         });
-        println!("{outcome}");
-        return;
+        return print_line(outcome);
     }
-    println!(
-        "{} in {:.1} s: {rate:.0} a second, {} received",
-        show_count(count, "request"),
-        took.as_secs_f64(),
-        show_size(total.bytes)
-    );
+    let (requests, received, seconds) = (show_count(count, "request"), show_size(total.bytes), took.as_secs_f64());
+    print_line(format_args!("{requests} in {seconds:.1} s: {rate:.0} a second, {received} received"))?;
     let parts: Vec<_> = shares.iter().map(|(name, share)| format!("{name} {}", show_us(quantile(*share)))).collect();
-    println!("latency: {}, longest {}", parts.join(", "), show_us(largest));
+    print_line(format_args!("latency: {}, longest {}", parts.join(", "), show_us(largest)))
 }
 
 fn show_us(us: u64) -> String {

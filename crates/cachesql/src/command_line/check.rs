@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::arguments::CheckArguments;
 use super::failure::Failure;
+use super::terminal::print_line;
 use crate::config::units::show_count;
 use crate::config::{self, ConfigError, Configuration, Problem};
 use crate::presence;
@@ -16,21 +17,20 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
         false => read.and(Err(ConfigError::Invalid(absent.needed))),
     };
     if arguments.json {
-        println!("{}", as_json(&outcome, &absent.missing));
+        print_line(as_json(&outcome, &absent.missing))?;
         return match outcome {
             Ok(_) => Ok(()),
             Err(error) => Err(error.into()),
         };
     }
     for problem in &absent.missing {
-        println!("warning: {problem}");
+        print_line(format_args!("warning: {problem}"))?;
     }
     let configuration = outcome?;
     for notice in &configuration.notices {
-        println!("note: {notice}");
+        print_line(format_args!("note: {notice}"))?;
     }
-    println!("{}: sound ({})", arguments.file.display(), contents(&configuration));
-    Ok(())
+    print_line(format_args!("{}: sound ({})", arguments.file.display(), contents(&configuration)))
 }
 
 /// All nodes of the file that everyone could ask, as one error.

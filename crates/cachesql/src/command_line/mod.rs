@@ -15,6 +15,7 @@ mod serve;
 mod sql;
 mod terminal;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
@@ -49,8 +50,10 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Load(load) => on_this_thread(load::run(load)),
         Command::Check(check) => check::run(&check),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Arguments::command(), "cachesql", &mut std::io::stdout());
-            Ok(())
+            // Written at once: the generator panics when its reader is gone.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "cachesql", &mut script);
+            std::io::stdout().write_all(&script).map_err(Failure::output)
         }
     }
 }

@@ -106,6 +106,13 @@ fn exit_codes_tell_what_went_wrong() {
     assert_eq!((code, &outcome["sound"], &outcome["problems"][0]["line"]), (3, &json!(false), &json!(1)));
     let (code, out, _) = run(&["completions", "bash"]);
     assert!(code == 0 && out.contains("cachesql"));
+    // A reader that leaves early is no fault.
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut unread = cachesql(folder.path());
+    let unread = unread.args(["completions", "bash"]).stdout(writer).output().expect("it runs");
+    assert_eq!((unread.status.code(), String::from_utf8_lossy(&unread.stderr).as_ref()), (Some(0), ""));
+    assert_eq!(run(&["bench", "--statement", "SELECT 1"]).0, 2);
     assert_eq!(run(&["--version"]).1, format!("cachesql {}\n", env!("CARGO_PKG_VERSION")));
 }
 

@@ -9,15 +9,15 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hyper::Method;
-use hyper::{Method, StatusCode};
 use hyper::header::{CONTENT_TYPE, HeaderName};
+use hyper::{Method, StatusCode};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use super::arguments::{LoadArguments, LoadFormat};
 use super::client::{Client, Target, encoded};
 use super::failure::Failure;
+use super::terminal::print_line;
 use crate::config::units::{show_count, show_size};
 use batch::{Batch, Batcher};
 use source::Source;
@@ -46,15 +46,12 @@ pub(super) async fn run(arguments: LoadArguments) -> Result<(), Failure> {
     progress.finish();
     let took = began.elapsed();
     if arguments.json {
-        println!(
-            "{}",
-            json!({ "table": arguments.table, "rows": upload.rows, "bytes": upload.bytes, "seconds": took.as_secs_f64() })
-        );
+        let (rows, bytes, seconds) = (upload.rows, upload.bytes, took.as_secs_f64());
+        print_line(json!({ "table": arguments.table, "rows": rows, "bytes": bytes, "seconds": seconds }))
     } else {
         let (rows, size, seconds) = (show_count(upload.rows, "row"), show_size(upload.bytes), took.as_secs_f64());
-        println!("{}: {rows} ({size}) in {seconds:.1} s", arguments.table);
+        print_line(format_args!("{}: {rows} ({size}) in {seconds:.1} s", arguments.table))
     }
-    Ok(())
 }
 
 fn format_of(arguments: &LoadArguments) -> Result<LoadFormat, Failure> {
@@ -87,13 +84,13 @@ impl Upload<'_> {
         let content_type = match self.format {
             LoadFormat::Csv => "text/csv",
             LoadFormat::Ndjson => "application/x-ndjson",
+        };
+        let headers = [(CONTENT_TYPE, content_type), (HeaderName::from_static("prefer"), self.preferences())];
+        let answer = self.client.ask(Method::POST, &path, &headers, Bytes::from(batch.body)).await;
         let hint = match &answer {
             Ok(answer) if answer.status == StatusCode::NOT_FOUND => "\nhint: --create makes the table",
             _ => "",
         };
-        };
-        let headers = [(CONTENT_TYPE, content_type), (HeaderName::from_static("prefer"), self.preferences())];
-        let answer = self.client.ask(Method::POST, &path, &headers, Bytes::from(batch.body)).await;
         let outcome = answer.and_then(super::client::Answer::success);
         let last = batch.first_line + batch.rows;
         match outcome {
