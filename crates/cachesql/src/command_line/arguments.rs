@@ -7,6 +7,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::options;
 
+/// The heading of options that every command has, below those that are its own.
+const LOGGING: &str = "Logging";
+
 /// Serves hot tables from memory, by key, by range and by SQL.
 #[derive(Debug, Parser)]
 #[command(name = "cachesql", version, propagate_version = true, after_long_help = super::failure::EXIT_CODES)]
@@ -18,12 +21,13 @@ pub struct Arguments {
         env = "RUST_LOG",
         value_name = "LEVELS",
         default_value = "warn",
-        hide_env_values = true
+        hide_env_values = true,
+        help_heading = LOGGING
     )]
     pub log: String,
 
     /// Logs are JSON objects, one a line.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = LOGGING)]
     pub log_json: bool,
 
     /// Without a command: `serve`.
@@ -41,6 +45,9 @@ pub enum Command {
     /// Loads a file into a table of a running node.
     Load(LoadArguments),
     /// Checks a configuration file: says everything that is wrong with it, with line and column.
+    ///
+    /// Also warns of files that cannot be read, and of environment variables of secrets that are not set here. A secret's file
+    /// that cannot be read counts as wrong: no node would start. Databases are not asked.
     Check(CheckArguments),
     /// Puts load on a running node, and reports rate and latency.
     Bench(BenchArguments),
@@ -119,11 +126,11 @@ pub struct SqlArguments {
     #[command(flatten)]
     pub node: NodeArguments,
 
-    /// Runs the statements of a file.
+    /// Runs the statements of a file; `-` is standard input.
     #[arg(long, short, value_name = "FILE", conflicts_with = "statement")]
     pub file: Option<PathBuf>,
 
-    /// Prints rows as JSON objects, one a line.
+    /// Prints rows as JSON objects, one a line; for a write `{"affected":N}`.
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
 
@@ -160,7 +167,7 @@ pub struct LoadArguments {
     #[arg(long)]
     pub create: bool,
 
-    /// Columns of the primary key of the table that --create makes.
+    /// Columns of the primary key of the table that --create makes, with commas between.
     #[arg(long, value_delimiter = ',', value_name = "COLUMNS", requires = "create")]
     pub key: Vec<String>,
 

@@ -55,7 +55,8 @@ pub fn page() -> String {
         "# Configuration\n\n\
          <!-- Made from the program's definition of its options: `cargo xtask docs`. Change it there. -->\n\n\
          `cachesql serve FILE` reads one file. `cachesql check FILE` says everything that is wrong with it, each with file, line \
-         and column. [`cachesql.toml`](cachesql.toml) is an annotated sample.\n\n\
+         and column, and warns of files that cannot be read and of environment variables of secrets that are not set where it \
+         runs. [`cachesql.toml`](cachesql.toml) is an annotated sample.\n\n\
          - Durations: `\"250ms\"`, `\"30s\"`, `\"10m\"`, `\"1h30m\"`, `\"2d\"`. Sizes: `\"64MiB\"`, `\"8GiB\"`, `\"1GB\"`.\n\
          - Secrets: `{ env = \"NAME\" }` or `{ file = \"PATH\" }`, never the secret itself.\n\
          - Paths are relative to the file.\n\
