@@ -215,6 +215,22 @@ fn load_writes_files_into_tables() {
 }
 
 #[test]
+fn what_is_exported_comes_back_with_its_types() {
+    let node = Running::sample();
+    node.sql("CREATE TABLE kept (id BIGINT PRIMARY KEY, ok BOOLEAN, born DATE, note TEXT)");
+    node.sql("INSERT INTO kept VALUES (1, true, DATE '1969-12-31', ''), (2, false, NULL, NULL), (3, NULL, NULL, 't')");
+    let everything = |table: &str| node.sql(&format!("SELECT * FROM {table} ORDER BY id"));
+    let (code, csv, err) = output(node.command(&["sql", "--csv", "SELECT * FROM kept"]));
+    assert_eq!(code, 0, "{err}");
+    let path = node.folder.path().join("kept.csv");
+    std::fs::write(&path, csv).expect("written");
+    let (code, _, err) = output(node.command(&["load", "again", "kept.csv", "--create", "--key", "id"]));
+    assert_eq!(code, 0, "{err}");
+    let (kept, again) = (everything("kept"), everything("again"));
+    assert_eq!((&again["columns"], &again["rows"]), (&kept["columns"], &kept["rows"]));
+}
+
+#[test]
 fn load_reads_pipes_and_urls() {
     let node = Running::sample();
     let csv = "name,english,country,latitude,longitude\nOslo,Oslo,NO,59.9139,10.7522\n";

@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use super::arguments::ServeArguments;
 use super::failure::Failure;
 use super::sample::Sample;
+use super::terminal;
 use crate::config::{self, ConfigError, Configuration, NodeSection};
 use crate::start::{http_config, node_config};
 use stop::Stop;
@@ -51,6 +52,8 @@ pub(super) async fn run(arguments: ServeArguments) -> Result<(), Failure> {
     let announcing = tokio::spawn(announce_when_ready(node.clone(), memory_bytes, address));
     door.serve(node.clone(), stop.requested()).await;
     announcing.abort();
+    // Told to stop while it loads, it leaves no bars behind; without a terminal there are none to clear.
+    let _ = terminal::bars().clear();
     info!("stopping");
     node.shutdown().await;
     Ok(())
