@@ -146,6 +146,7 @@ async fn bodies_that_are_refused_change_nothing() {
         (r#"{"id":null}"#, 400, "23502"),
         (r#"[{"id":50},{"id":50}]"#, 409, "23505"),
         (r#"[{"id":50},{"name":"x"}]"#, 400, "22023"),
+        (r#"{"id":50,"name":"x","name":"y"}"#, 400, "42601"),
     ];
     for (body, status, code) in cases {
         let reply = server.ask("POST", "/rest/people", &[], body).await;

@@ -205,6 +205,11 @@ impl<'s> Collector<'s> {
             };
             at += 1;
             let Some(position) = position else { return Ok(()) };
+            if row.get(position).is_some_and(Option::is_some) {
+                let shown: String = name.chars().take(100).collect();
+                return Err(Failure::syntax(format!("the member {shown:?} is given twice"))
+                    .with_details(format!("row {}", self.rows.len() + 1)));
+            }
             let (column, data_type) = self.column_at(position)?;
             let value = typed_value(raw, data_type).map_err(|e| status::of_value(column, &e))?;
             if row.len() <= position {

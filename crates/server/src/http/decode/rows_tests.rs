@@ -115,6 +115,27 @@ fn what_is_wrong_is_refused_by_code() {
     assert_eq!(placed.details.as_deref(), Some("line 3, column id"));
 }
 
+/// RFC 8259 leaves open what an object with two members of one name means; whichever was taken, the other would be lost.
+#[test]
+fn a_member_that_is_given_twice_is_named_with_its_row() {
+    let cases = [
+        (RowFormat::Json, r#"{"id":1,"name":"a","name":"b"}"#, "name", "row 1"),
+        (RowFormat::Json, r#"[{"id":1,"name":"a"},{"id":2,"id":2}]"#, "id", "row 2"),
+        (RowFormat::Json, r#"[{"id":1,"name":"a"},{"id":2,"name":null,"name":"b"}]"#, "name", "row 2"),
+        (RowFormat::Json, r#"{"id":1,"ID":1}"#, "ID", "row 1"),
+        (RowFormat::Json, r#"{"id":1,"\u0069d":1}"#, "id", "row 1"),
+        (RowFormat::Lines, "{\"id\":1}\n\n{\"id\":2,\"id\":3}", "id", "line 3, row 2"),
+    ];
+    for (format, text, name, place) in cases {
+        let failure = read(format, text).expect_err(text);
+        assert_eq!((failure.status.as_u16(), failure.code.as_ref()), (400, "42601"), "{text}");
+        assert_eq!(failure.message, format!("the member {name:?} is given twice"), "{text}");
+        assert_eq!(failure.details.as_deref(), Some(place), "{text}");
+    }
+    let lenient = read_rows(&schema(), RowFormat::Json, cases[1].1, None, MissingColumns::Null);
+    assert_eq!(lenient.expect_err("twice").details.as_deref(), Some("row 2"));
+}
+
 proptest! {
     #[test]
     fn no_body_panics(text in "[\\[{]?([\\[\\]{}\",:0-9\n\\\\]|id|name|doc){0,20}") {
