@@ -46,8 +46,8 @@ impl Budget {
     }
 
     /// Says what each row is compared with.
-    fn weigh(&mut self, conditions: &[Filter]) {
-        let comparisons = conditions.iter().map(Filter::comparisons).sum::<usize>();
+    pub(crate) fn weigh<'f>(&mut self, conditions: impl IntoIterator<Item = &'f Filter>) {
+        let comparisons = conditions.into_iter().map(Filter::comparisons).sum::<usize>();
         self.weight = u32::try_from(comparisons).unwrap_or(u32::MAX).max(1);
     }
 
@@ -152,6 +152,7 @@ pub(crate) fn matching_rows(
 ) -> Result<RowList, SqlError> {
     let select = Select { filter: filter.cloned(), ..Select::default() };
     let plan = CompiledSelect::new(table, &select)?;
+    budget.weigh(&plan.conjuncts);
     let way = choose(&plan, table, parameters, None)?;
     collect(&plan, table, parameters, &way, (0, None), budget)
 }
@@ -406,5 +407,34 @@ pub(crate) fn selective_rows(plan: &CompiledSelect, table: &Arc<Table>) -> Resul
             let index = index_of(table, access)?;
             Ok(Some(ranges.iter().flat_map(|range| index.select(range)).collect()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Operand;
+
+    /// Rows that may be tried until the clock is read.
+    fn rows_until_clock(conditions: &[Filter]) -> Option<u32> {
+        let mut budget = Budget::read(&EngineLimits::default(), false);
+        budget.weigh(conditions);
+        (1..=2 * ROWS_PER_CLOCK).find(|_| {
+            budget.tried().expect("there is time");
+            budget.started.is_some()
+        })
+    }
+
+    #[test]
+    fn a_row_counts_once_for_each_comparison_with_it() {
+        let equal = Filter::equal(0, Value::BigInt(1));
+        let one_of = |values: usize| Filter::In { column: 0, operands: vec![Operand::Value(Value::BigInt(1)); values] };
+        assert_eq!(rows_until_clock(&[]), Some(ROWS_PER_CLOCK));
+        assert_eq!(rows_until_clock(&[equal.clone()]), Some(ROWS_PER_CLOCK));
+        assert_eq!(rows_until_clock(&[equal.clone(), equal.clone()]), Some(ROWS_PER_CLOCK / 2));
+        assert_eq!(rows_until_clock(&[Filter::Not(Box::new(one_of(512)))]), Some(ROWS_PER_CLOCK / 512));
+        assert_eq!(rows_until_clock(&[Filter::Or(vec![equal; 16])]), Some(ROWS_PER_CLOCK / 16));
+        // No number of comparisons is lost, however large.
+        assert_eq!(rows_until_clock(&[one_of(65_535)]), Some(1));
     }
 }

@@ -218,6 +218,7 @@ pub(crate) fn run_join(
     parameters: &[Value],
     budget: &mut Budget,
 ) -> Result<Outcome, SqlError> {
+    budget.weigh(plan.start.conjuncts.iter().chain(plan.steps.iter().flat_map(|step| &step.conjuncts)));
     let limit = amount(plan.limit, parameters, "LIMIT", "2201W")?;
     let offset = amount(plan.offset, parameters, "OFFSET", "2201X")?.unwrap_or(0);
     let Some(first) = tables.get(plan.first) else { return Ok(Outcome::HandOver) };
