@@ -168,6 +168,9 @@ impl<'t> DocumentReader<'t> {
 
     fn group(&self, name: &str, reader: &SectionReader<'t>, nodes: &[At<NodeSection>]) -> At<GroupSection> {
         let is_node = |wanted: &str| nodes.iter().any(|n| n.value.name == wanted);
+        if let Some(problem) = GroupSection::problem_of_name(name) {
+            reader.note(reader.span.clone(), problem);
+        }
         let members = reader.names("members");
         if !reader.has("members") {
             reader.missing("members");

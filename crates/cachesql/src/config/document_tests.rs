@@ -119,6 +119,20 @@ const MISTAKES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "[nodes.a]\n[groups.\"保险\"]\nmembers = [\"a\"]\n",
+        &[
+            "2:9: the name of a group goes through HTTP headers: expected ASCII letters, digits and signs without spaces, found \
+             \"保险\"",
+        ],
+    ),
+    (
+        "[nodes.a]\n[groups.\" a\"]\nmembers = [\"a\"]\n",
+        &[
+            "2:9: the name of a group goes through HTTP headers: expected ASCII letters, digits and signs without spaces, found \
+             \" a\"",
+        ],
+    ),
+    (
         "[cluster]\nsecret = { env = \"X\" }\n",
         &["2:1: `secret`: this version does not serve the peer door: a node of this version works by itself"],
     ),

@@ -220,6 +220,16 @@ impl NodeSection {
     }
 }
 
+impl GroupSection {
+    /// What is wrong with a group's name, if anything: answers carry it in a header, in their tokens, and it comes back in one.
+    pub(super) fn problem_of_name(name: &str) -> Option<String> {
+        let sound = !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic());
+        (!sound).then(|| {
+            format!("the name of a group goes through HTTP headers: expected ASCII letters, digits and signs without spaces, found {name:?}")
+        })
+    }
+}
+
 impl Configuration {
     /// What is wrong in the file at a place.
     pub fn problem(&self, place: Place, message: String) -> ConfigError {

@@ -287,6 +287,9 @@ impl PropertiesReader<'_> {
                 self.note(&key, format!("{key}: expected a URL such as http://192.168.1.10:8080, found {url:?}"));
                 continue;
             };
+            if let Some(problem) = GroupSection::problem_of_name(&name) {
+                self.note(&key, format!("{key}: {problem}"));
+            }
             let slaves = format!("cachesql.group.{name}.slaves");
             if self.value(&slaves).is_some() {
                 let why = "this version does not serve groups of more than one member (replication)";

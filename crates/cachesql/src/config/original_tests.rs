@@ -159,6 +159,13 @@ fn the_routing_clients_file_names_nodes_by_host_and_port() {
          (replication)"
         ]
     );
+    assert_eq!(
+        problems(&text.replace("finance", "财务")),
+        [
+            "config.properties:3:1: cachesql.group.财务.master: the name of a group goes through HTTP headers: expected ASCII \
+             letters, digits and signs without spaces, found \"财务\""
+        ]
+    );
     let routes_only = "cachesql.group.a.master=http://h:1\ncachesql.group.a.tables=T\n";
     assert_eq!(
         problems(routes_only),
