@@ -190,7 +190,7 @@ const NODES: Section = Section {
             Kind::Boolean,
             Default::None("false"),
             "false",
-            "Lets it answer beyond this machine without a token. Without it, that is refused.",
+            "Lets it answer without a token beyond this machine, and on it under any host name. Without it, that is refused.",
         ),
         later(
             "pg",
@@ -290,7 +290,7 @@ const GROUPS: Section = Section {
     word: "groups",
     named: Some("main"),
     about: "The nodes that hold the same tables. A file may leave this out: then there is one group. In this version a group \
-            has one member.",
+            has one member. Names are ASCII without spaces.",
     options: &[
         option(
             "members",

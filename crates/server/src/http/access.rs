@@ -1,9 +1,12 @@
 //! Who may use the door: loopback alone, or whoever shows the token.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use hyper::header::{AUTHORIZATION, HOST, ORIGIN};
-use hyper::{HeaderMap, Method, StatusCode};
+use hyper::http::request::Parts;
+use hyper::http::uri::Authority;
+use hyper::{HeaderMap, Method, StatusCode, Version};
 
 use super::failure::Failure;
 
@@ -44,23 +47,97 @@ impl fmt::Debug for AccessToken {
     }
 }
 
-/// The one check that every request passes before anything else is made of it.
-pub(crate) fn check(token: Option<&AccessToken>, method: &Method, headers: &HeaderMap) -> Result<(), Failure> {
-    if token.is_some_and(|token| !token.shown_by(headers)) {
-        return Err(Failure::new(StatusCode::UNAUTHORIZED, "28000", "authentication is required"));
+/// Who may ask through a door.
+#[derive(Debug)]
+pub(crate) enum Access {
+    /// Whoever shows the token.
+    Token(AccessToken),
+    /// Programs on this machine: the door is on loopback. Browsers run here too, with pages from anywhere.
+    ThisMachine {
+        /// The host that the configuration names, beside IP addresses and `localhost`.
+        name: String,
+    },
+    /// Everyone: the configuration says so.
+    Everyone,
+}
+
+impl Access {
+    /// What a configuration says; `address` is its `host:port`.
+    pub(crate) fn new(token: Option<AccessToken>, insecure: bool, address: &str) -> Access {
+        match token {
+            Some(token) => Access::Token(token),
+            None if insecure => Access::Everyone,
+            None => Access::ThisMachine { name: host_of(address).unwrap_or_default().to_owned() },
+        }
     }
-    // A page of another site can make a browser post forms here. It names its origin when it does.
-    if !matches!(*method, Method::GET | Method::HEAD) && is_cross_site(headers) {
-        return Err(Failure::new(StatusCode::FORBIDDEN, "42501", "requests from pages of other sites are refused"));
+
+    /// The one check that every request passes before anything else is made of it.
+    pub(crate) fn check(&self, head: &Parts) -> Result<(), Failure> {
+        match self {
+            Access::Token(token) if !token.shown_by(&head.headers) => {
+                return Err(Failure::new(StatusCode::UNAUTHORIZED, "28000", "authentication is required").with_hint(
+                    "send the token as Authorization: Bearer TOKEN, or as the password of Basic authentication",
+                ));
+            }
+            Access::ThisMachine { name } => check_host(head, name)?,
+            Access::Token(_) | Access::Everyone => {}
+        }
+        // A page of another site can make a browser post forms here. It names its origin when it does.
+        if !matches!(head.method, Method::GET | Method::HEAD) && is_cross_site(&head.headers) {
+            return Err(Failure::new(StatusCode::FORBIDDEN, "42501", "requests from pages of other sites are refused"));
+        }
+        Ok(())
     }
-    Ok(())
+}
+
+/// Refuses what was asked under a name that somebody else may have given to this machine: the owner of a page's site can let
+/// its name point here, and a browser then takes this door for that site (DNS rebinding). An IP address is no name.
+fn check_host(head: &Parts, own: &str) -> Result<(), Failure> {
+    let mut hosts = head.headers.get_all(HOST).iter();
+    let host = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => host.to_str().unwrap_or_default(),
+        (None, _) if head.version == Version::HTTP_10 => return Ok(()),
+        // RFC 9112, 3.2.
+        _ => return Err(Failure::bad_request("a request has one Host header")),
+    };
+    // What a proxy is asked for; browsers send it to proxies alone.
+    let target = head.uri.authority().map(Authority::as_str);
+    match std::iter::once(host).chain(target).find(|authority| !is_own(authority, own)) {
+        None => Ok(()),
+        Some(other) => {
+            let shown: String = other.chars().take(100).collect();
+            Err(Failure::new(StatusCode::FORBIDDEN, "42501", format!("requests for the host {shown:?} are refused"))
+                .with_hint(
+                    "without an access token this node is asked by an IP address or as localhost; for other names set \
+                     `token` in [access], or `http` of the node to NAME:PORT",
+                ))
+        }
+    }
+}
+
+fn is_own(authority: &str, own: &str) -> bool {
+    host_of(authority).is_some_and(|host| {
+        let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        address.parse::<IpAddr>().is_ok() || host.eq_ignore_ascii_case("localhost") || host.eq_ignore_ascii_case(own)
+    })
+}
+
+/// The host of `host:port`, or of a host alone; `None` for what is neither.
+fn host_of(authority: &str) -> Option<&str> {
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, port),
+        _ => (authority, ""),
+    };
+    (!host.is_empty() && port.bytes().all(|b| b.is_ascii_digit())).then_some(host)
 }
 
 fn is_cross_site(headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(ORIGIN) else { return false };
-    let host = headers.get(HOST).map(|h| h.as_bytes());
     let authority = origin.to_str().ok().and_then(|o| o.split_once("://")).map(|(_, authority)| authority.as_bytes());
-    authority.is_none() || authority != host
+    match (authority, headers.get(HOST)) {
+        (Some(authority), Some(host)) => !authority.eq_ignore_ascii_case(host.as_bytes()),
+        _ => true,
+    }
 }
 
 fn same(given: &[u8], expected: &[u8]) -> bool {
@@ -99,16 +176,26 @@ fn decode_base64(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::header::HeaderValue;
+    use hyper::Request;
+    use hyper::header::HeaderName;
 
-    fn headers(pairs: &[(hyper::header::HeaderName, &str)]) -> HeaderMap {
-        pairs.iter().map(|(n, v)| (n.clone(), HeaderValue::from_str(v).expect("header"))).collect()
+    fn check(access: &Access, method: Method, headers: &[(HeaderName, &str)]) -> Result<(), u16> {
+        let mut request = Request::builder().method(method).uri("/");
+        for (name, value) in headers {
+            request = request.header(name, *value);
+        }
+        let (head, ()) = request.body(()).expect("a request").into_parts();
+        access.check(&head).map_err(|failure| failure.status.as_u16())
+    }
+
+    fn this_machine() -> Access {
+        Access::new(None, false, "node.internal:8080")
     }
 
     #[test]
     fn the_token_is_asked_for() {
-        let token = AccessToken::new("open sesame");
-        let shown = |value: &str| check(token.as_ref(), &Method::GET, &headers(&[(AUTHORIZATION, value)])).is_ok();
+        let access = Access::new(AccessToken::new("open sesame"), true, "127.0.0.1:0");
+        let shown = |value: &str| check(&access, Method::GET, &[(AUTHORIZATION, value)]).is_ok();
         assert!(shown("Bearer open sesame"));
         assert!(shown("bearer open sesame"));
         // "anyone:open sesame", by RFC 4648.
@@ -118,8 +205,7 @@ mod tests {
         {
             assert!(!shown(wrong), "{wrong}");
         }
-        assert!(check(token.as_ref(), &Method::GET, &HeaderMap::new()).is_err());
-        assert!(check(None, &Method::GET, &HeaderMap::new()).is_ok());
+        assert_eq!(check(&access, Method::GET, &[]), Err(401));
         assert!(AccessToken::new("").is_none());
     }
 
@@ -130,12 +216,73 @@ mod tests {
     }
 
     #[test]
+    fn names_that_others_give_are_refused_on_this_machine() {
+        let access = this_machine();
+        let own = [
+            "localhost",
+            "LocalHost:8080",
+            "127.0.0.1",
+            "127.0.0.1:8080",
+            "[::1]",
+            "[::1]:8080",
+            "192.168.1.2:1",
+            "node.internal",
+            "Node.Internal:99",
+            "127.0.0.1:",
+        ];
+        for host in own {
+            assert_eq!(check(&access, Method::GET, &[(HOST, host)]), Ok(()), "{host}");
+        }
+        let others = [
+            "evil.example",
+            "evil.example:8080",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "127.0.0.1@evil",
+            "",
+            ":8080",
+            "localhost:80@evil",
+            "[::1",
+            "::1]",
+            "1",
+            "0x7f000001",
+            "evil.localhost.",
+        ];
+        for host in others {
+            assert_eq!(check(&access, Method::GET, &[(HOST, host)]), Err(403), "{host}");
+        }
+        let two = [(HOST, "localhost"), (HOST, "localhost")];
+        assert_eq!(check(&access, Method::GET, &two), Err(400));
+        assert_eq!(check(&access, Method::GET, &[]), Err(400));
+        let everyone = Access::new(None, true, "127.0.0.1:0");
+        assert_eq!(check(&everyone, Method::GET, &[(HOST, "evil.example")]), Ok(()));
+    }
+
+    #[test]
+    fn old_requests_have_no_host_and_some_have_two_names() {
+        let head = |version, target: &str, host: Option<&str>| {
+            let mut request = Request::builder().version(version).uri(target);
+            if let Some(host) = host {
+                request = request.header(HOST, host);
+            }
+            let (head, ()) = request.body(()).expect("a request").into_parts();
+            this_machine().check(&head).map_err(|failure| failure.status.as_u16())
+        };
+        assert_eq!(head(Version::HTTP_10, "/", None), Ok(()));
+        assert_eq!(head(Version::HTTP_10, "/", Some("evil.example")), Err(403));
+        assert_eq!(head(Version::HTTP_11, "http://localhost/", Some("localhost")), Ok(()));
+        assert_eq!(head(Version::HTTP_11, "http://evil.example/", Some("localhost")), Err(403));
+    }
+
+    #[test]
     fn pages_of_other_sites_do_not_write() {
-        let post =
-            |origin: &str| check(None, &Method::POST, &headers(&[(HOST, "localhost:8080"), (ORIGIN, origin)])).is_ok();
+        let access = this_machine();
+        let post = |origin: &str| check(&access, Method::POST, &[(HOST, "localhost:8080"), (ORIGIN, origin)]).is_ok();
         assert!(post("http://localhost:8080"));
+        assert!(post("http://LOCALHOST:8080"));
+        assert!(!post("http://localhost:8081"));
         assert!(!post("http://evil.example"));
         assert!(!post("null"));
-        assert!(check(None, &Method::POST, &HeaderMap::new()).is_ok());
+        assert!(check(&access, Method::POST, &[(HOST, "localhost")]).is_ok());
     }
 }

@@ -16,7 +16,7 @@ use hyper::header::{CONTENT_ENCODING, HeaderValue, VARY};
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::accept;
-use super::access::{self, AccessToken};
+use super::access::Access;
 use super::activity::Activity;
 use super::answer::{self, SERVED_BY};
 use super::body::AnswerBody;
@@ -32,7 +32,7 @@ use super::statements::Statements;
 pub(crate) struct Door {
     node: Arc<Node>,
     local: SocketAddr,
-    token: Option<AccessToken>,
+    access: Access,
     bodies: BodyBudget,
     counters: Counters,
     served_by: Option<HeaderValue>,
@@ -47,7 +47,7 @@ impl Door {
         Door {
             node,
             local,
-            token: config.token,
+            access: Access::new(config.token, config.insecure, &config.address),
             bodies: BodyBudget::new(config.body_bytes),
             counters: Counters::new(),
             served_by,
@@ -127,7 +127,7 @@ impl Door {
             let message = format!("the path and query string are longer than {} bytes", limits::HTTP_URI_BYTES);
             return Err(Failure::new(StatusCode::URI_TOO_LONG, "54000", message));
         }
-        access::check(self.token.as_ref(), call.method(), call.headers())
+        self.access.check(&call.head)
     }
 
     fn finish(

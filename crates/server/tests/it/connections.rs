@@ -10,7 +10,7 @@ use crate::fixture::{Reply, Server, read_to_end};
 const LARGE: &str = r#"{"sql":"SELECT a.id, b.id AS other, repeat('x', 1000) AS text FROM people a, people b, people c, people d, people e"}"#;
 
 fn post(body: &str, headers: &str) -> String {
-    format!("POST /v1/sql HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
+    format!("POST /v1/sql HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -19,8 +19,9 @@ async fn requests_that_are_sent_at_once_are_answered_in_order() {
     let ids = [1, 2, 3, 4];
     let mut bytes = Vec::new();
     for id in ids {
-        bytes
-            .extend_from_slice(format!("GET /rest/people?select=id&id=eq.{id} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes());
+        bytes.extend_from_slice(
+            format!("GET /rest/people?select=id&id=eq.{id} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes(),
+        );
     }
     let mut stream = server.connect().await;
     stream.write_all(&bytes).await.expect("write");
@@ -70,11 +71,11 @@ async fn a_reader_that_does_not_read_is_cut_off_and_others_are_served() {
 async fn connections_beyond_the_limit_wait_for_their_turn() {
     let server = Server::start_with(|config| config.connections = 1).await;
     let mut first = server.connect().await;
-    first.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("write");
+    first.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("write");
     let mut answer = [0; 15];
     first.read_exact(&mut answer).await.expect("an answer");
     let mut second = server.connect().await;
-    second.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.expect("write");
+    second.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.expect("write");
     let early = tokio::time::timeout(Duration::from_millis(300), second.read(&mut answer)).await;
     assert!(early.is_err(), "the second connection is not served while the first is open");
     drop(first);
@@ -85,7 +86,7 @@ async fn connections_beyond_the_limit_wait_for_their_turn() {
 async fn what_is_under_way_is_finished_when_the_door_closes() {
     let mut server = Server::start().await;
     let mut idle = server.connect().await;
-    idle.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("write");
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("write");
     let mut answer = [0; 15];
     idle.read_exact(&mut answer).await.expect("an answer");
     let mut half_sent = server.connect().await;
@@ -110,7 +111,7 @@ async fn what_is_under_way_is_finished_when_the_door_closes() {
 async fn the_grace_has_an_end() {
     let mut server = Server::start_with(|config| config.shutdown_grace = Duration::from_millis(500)).await;
     let mut stuck = server.connect().await;
-    stuck.write_all(b"POST /v1/sql HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{").await.expect("write");
+    stuck.write_all(b"POST /v1/sql HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{").await.expect("write");
     tokio::time::sleep(Duration::from_millis(200)).await;
     server.begin_stop();
     tokio::time::timeout(Duration::from_secs(5), server.stopped()).await.expect("stopped within the grace");
@@ -120,7 +121,7 @@ async fn the_grace_has_an_end() {
 async fn what_had_arrived_when_the_door_closes_is_answered() {
     for _ in 0..5 {
         let mut server = Server::start().await;
-        let request = b"GET /rest/people?id=eq.1&select=id HTTP/1.1\r\nHost: x\r\n\r\n";
+        let request = b"GET /rest/people?id=eq.1&select=id HTTP/1.1\r\nHost: localhost\r\n\r\n";
         let mut streams = Vec::new();
         // Some that were served before, with one request and with many at once; and some that were not accepted yet.
         for kept in 0..6 {
@@ -150,8 +151,8 @@ async fn a_body_that_nobody_reads_leaves_the_connection_open() {
     let server = Server::start().await;
     let mut stream = server.connect().await;
     let body = "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
-    let request = format!("GET /rest/people?id=eq.1&select=id HTTP/1.1\r\nHost: x\r\n{body}");
-    let last = "GET /rest/people?id=eq.2&select=id HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let request = format!("GET /rest/people?id=eq.1&select=id HTTP/1.1\r\nHost: localhost\r\n{body}");
+    let last = "GET /rest/people?id=eq.2&select=id HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await.expect("write");
     let mut first = [0; 15];
     stream.read_exact(&mut first).await.expect("an answer");
