@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
-use cachesql_types::{DataType, Value};
+use cachesql_types::{DataType, Value, limits};
 
 use super::build::{Layout, array_of};
 use super::chunk::{Chunk, Numbers, Slot};
@@ -15,6 +15,7 @@ use crate::row::{Row, RowId};
 
 /// Row ids are 32 bits: chunks beyond so many have none left.
 pub(crate) const MAX_SLOTS: u32 = 1 << (32 - RowId::OFFSET_BITS);
+const _: () = assert!((MAX_SLOTS as u64) << RowId::OFFSET_BITS == limits::MAX_TABLE_ROWS);
 
 /// Sealed chunks and the open tail. A clone shares everything.
 #[derive(Clone, Debug)]
