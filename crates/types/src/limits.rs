@@ -48,6 +48,14 @@ pub const STATEMENT_WRITE_ROWS: usize = 10_000_000;
 pub const HTTP_BODY_BYTES: usize = 64 << 20;
 /// Bytes of a request's body that is read into rows or statements on the spot; a larger one on a thread that may block.
 pub const HTTP_INLINE_BODY_BYTES: usize = 64 << 10;
+/// Bytes of a request's body that nobody wants and that is read all the same, so that its connection serves on.
+pub const HTTP_UNWANTED_BYTES: usize = 64 << 10;
+/// Time for such a body to arrive; the answer waits for it.
+pub const HTTP_UNWANTED_TIMEOUT: Duration = Duration::from_secs(1);
+/// Bytes that are read from an HTTP connection at a time.
+pub const HTTP_READ_BYTES: usize = 16 << 10;
+/// Bytes of what a peer sent in vain that are read from an HTTP connection when it is closed.
+pub const HTTP_UNREAD_BYTES: usize = 1 << 20;
 /// Bytes of an HTTP request's head.
 pub const HTTP_HEAD_BYTES: usize = 64 << 10;
 /// Bytes of an HTTP request's path and query string.
@@ -64,10 +72,20 @@ pub const HTTP_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 pub const HTTP_BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time that a connection may idle, or that a slow reader may leave an answer unread.
 pub const HTTP_IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Time between two looks of a door at its connections: head and idle time-outs are counted in it.
+pub const HTTP_TICK: Duration = Duration::from_millis(500);
+/// Time between two tries to accept HTTP connections when accepting fails.
+pub const HTTP_ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Connections that one door keeps open.
 pub const HTTP_CONNECTIONS: usize = 10_000;
 /// Memory that the bodies of all HTTP requests under way may take together.
 pub const HTTP_BODIES_BYTES: usize = 1 << 30;
+/// Bytes in which that memory is counted; a body of fewer is not.
+pub const HTTP_BODY_PERMIT_BYTES: usize = 64 << 10;
+/// Names and values of one query string or form: one for every column of the widest table, and some for options.
+pub const HTTP_PARAMETERS: usize = MAX_COLUMNS + 64;
+/// Batches of rows that may wait between a statement and the connection that sends them.
+pub const HTTP_WAITING_BATCHES: usize = 1;
 /// Bytes up to which an answer is made whole, with a length; larger ones are streamed.
 pub const HTTP_WHOLE_BYTES: usize = 256 << 10;
 /// Bytes of one chunk of a streamed answer.
@@ -219,7 +237,18 @@ const _: () = assert!(LOAD_BATCH_ROWS.is_multiple_of(CHUNK_ROWS));
 const _: () = assert!(MAX_SQL_DEPTH < MAX_SQL_TOKENS);
 const _: () = assert!(MAX_KEY_COLUMNS <= MAX_COLUMNS);
 const _: () = assert!(HTTP_URI_BYTES < HTTP_HEAD_BYTES);
-const _: () = assert!(HTTP_CHUNK_BYTES <= HTTP_WHOLE_BYTES);
+const _: () = assert!(HTTP_CHUNK_BYTES <= HTTP_WHOLE_BYTES && HTTP_COMPRESS_BYTES <= HTTP_WHOLE_BYTES);
+// Hyper refuses a smaller buffer for heads.
+const _: () = assert!(HTTP_HEAD_BYTES >= 8_192 && HTTP_READ_BYTES <= HTTP_HEAD_BYTES);
+const _: () = assert!(HTTP_UNREAD_BYTES.is_multiple_of(HTTP_READ_BYTES));
+const _: () = assert!(HTTP_INLINE_BODY_BYTES <= HTTP_BODY_BYTES && HTTP_UNWANTED_BYTES <= HTTP_BODY_BYTES);
+const _: () = assert!(HTTP_BODY_PERMIT_BYTES <= HTTP_BODY_BYTES && HTTP_BODY_BYTES <= HTTP_BODIES_BYTES);
+const _: () = assert!(MAX_SQL_BYTES < HTTP_BODY_BYTES);
+const _: () = assert!(HTTP_TICK.as_millis() < HTTP_HEAD_TIMEOUT.as_millis());
+const _: () = assert!(HTTP_HEAD_TIMEOUT.as_millis() <= HTTP_IDLE_TIMEOUT.as_millis());
+// What waits for a body that nobody wants is answered before anybody gives up waiting for it.
+const _: () = assert!(HTTP_UNWANTED_TIMEOUT.as_millis() < HTTP_HEAD_TIMEOUT.as_millis());
+const _: () = assert!(HTTP_LAST_CALL.as_millis() < SHUTDOWN_GRACE.as_millis());
 const _: () = assert!(PEER_NAME_BYTES <= u8::MAX as usize);
 // A greeting is three names, two versions, a lane and a nonce.
 const _: () = assert!(3 * (PEER_NAME_BYTES + 1) + 64 < PEER_HANDSHAKE_BYTES);

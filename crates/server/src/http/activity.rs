@@ -5,7 +5,7 @@
 //! published through them, and a view that is a moment old only moves a time-out by a tick.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::task::Waker;
 
 use futures::task::AtomicWaker;
@@ -29,6 +29,12 @@ pub(crate) struct Activity {
     requests: AtomicU32,
     /// `reads` when the latest request's head was complete, or its answer ready.
     reads_at_request: AtomicU32,
+    /// The last four bytes that came in.
+    tail: AtomicU32,
+    /// The address behind the last byte that came in.
+    read_end: AtomicUsize,
+    /// Whether bytes behind the latest request came in along with it: the next one has begun.
+    next_begun: AtomicBool,
     /// Handlers and streamed answers under way.
     running: AtomicU32,
     write_blocked: AtomicBool,
@@ -53,9 +59,15 @@ fn count(counter: &AtomicU32, more: u32) {
 }
 
 impl Activity {
-    /// Bytes came in.
-    pub(crate) fn note_read(&self) {
+    /// Bytes came in, or the end of them; `address` is where the first of them lies.
+    pub(crate) fn note_read(&self, bytes: &[u8], address: usize) {
         count(&self.reads, 1);
+        let tail = match bytes.last_chunk() {
+            Some(last) => u32::from_be_bytes(*last),
+            None => bytes.iter().fold(self.tail.load(Relaxed), |tail, byte| tail << 8 | u32::from(*byte)),
+        };
+        self.tail.store(tail, Relaxed);
+        self.read_end.store(address.wrapping_add(bytes.len()), Relaxed);
     }
 
     /// Bytes went out, or could not.
@@ -66,10 +78,28 @@ impl Activity {
         self.write_blocked.store(blocked, Relaxed);
     }
 
-    /// A request's head is complete.
-    pub(crate) fn begin_request(&self) {
+    /// A request's head is complete; `has_body` when a body follows.
+    pub(crate) fn begin_request(&self, has_body: bool) {
         count(&self.requests, 1);
         self.reads_at_request.store(self.reads.load(Relaxed), Relaxed);
+        self.next_begun.store(!has_body && !self.ends_with_blank_line(), Relaxed);
+    }
+
+    /// A request's body is complete. Its last bytes were handed out where they had come in, before `end`; `None` when the body
+    /// came in chunks.
+    pub(crate) fn end_body(&self, end: Option<usize>) {
+        let next_begun = match end {
+            Some(end) => end != self.read_end.load(Relaxed),
+            None => !self.ends_with_blank_line(),
+        };
+        self.next_begun.store(next_begun, Relaxed);
+    }
+
+    /// Whether what came in last is the end of a head or of a chunked body, of which both end with an empty line. What stands
+    /// behind one is the part of a head that has no such line yet.
+    fn ends_with_blank_line(&self) -> bool {
+        let [_, before, cr, lf] = self.tail.load(Relaxed).to_be_bytes();
+        lf == b'\n' && (cr == b'\n' || (cr == b'\r' && before == b'\n'))
     }
 
     /// A request, or its answer, takes longer than the task's present turn.
@@ -141,7 +171,8 @@ impl Watch {
         let moved = (reads, activity.writes.load(Relaxed));
         let running = activity.running.load(Relaxed) > 0;
         self.quiet_ticks = if moved == self.moved { self.quiet_ticks.saturating_add(1) } else { 0 };
-        let head_pending = requests == 0 || reads != activity.reads_at_request.load(Relaxed);
+        let more_came = reads != activity.reads_at_request.load(Relaxed) || activity.next_begun.load(Relaxed);
+        let head_pending = requests == 0 || more_came;
         let waits_for_head = !running && requests == self.requests && head_pending;
         self.head_ticks = if waits_for_head { self.head_ticks.saturating_add(1) } else { 0 };
         self.moved = moved;
@@ -164,36 +195,70 @@ mod tests {
         watch.activity.ordered(Waker::noop())
     }
 
+    const GET: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
+
+    /// The ticks after which a connection is closed when nothing more comes.
+    fn closed_after(watch: &mut Watch) -> Option<u32> {
+        (1..=10).find(|_| {
+            watch.tick(PATIENCE);
+            order(watch) == Order::Close
+        })
+    }
+
+    fn reading(bytes: &[u8]) -> Watch {
+        let watch = Watch::new(Arc::default());
+        watch.activity.note_read(bytes, 1000);
+        watch
+    }
+
     #[test]
     fn a_head_that_trickles_in_is_cut_off() {
-        let mut watch = Watch::new(Arc::default());
-        watch.activity.note_read();
+        let mut watch = reading(b"G");
         assert!(watch.tick(PATIENCE));
         assert_eq!(order(&watch), Order::None);
-        watch.activity.note_read();
+        watch.activity.note_read(b"E", 1001);
         assert!(watch.tick(PATIENCE));
         assert_eq!(order(&watch), Order::Close);
     }
 
     #[test]
     fn a_connection_between_requests_may_idle_for_longer() {
-        let mut watch = Watch::new(Arc::default());
-        watch.activity.note_read();
-        watch.activity.begin_request();
+        let mut watch = reading(GET);
+        watch.activity.begin_request(false);
         watch.activity.note_write(false);
-        for _ in 0..5 {
-            watch.tick(PATIENCE);
-            assert_eq!(order(&watch), Order::None);
+        // The first tick sees movement, and five do not.
+        assert_eq!(closed_after(&mut watch), Some(6));
+        let mut watch = reading(&GET[..GET.len() - 1]);
+        watch.activity.note_read(b"\n", 1);
+        watch.activity.begin_request(false);
+        assert_eq!(closed_after(&mut watch), Some(6));
+        let mut watch = reading(b"GET / HTTP/1.1\n\n");
+        watch.activity.begin_request(false);
+        assert_eq!(closed_after(&mut watch), Some(6));
+    }
+
+    #[test]
+    fn a_head_that_begins_along_with_the_end_of_a_request_has_its_limit() {
+        let mut watch = reading(&[GET, b"G"].concat());
+        watch.activity.begin_request(false);
+        assert_eq!(closed_after(&mut watch), Some(3));
+        // A body of five bytes, from 1000 on, and what is behind it.
+        for (behind, expected) in [("", Some(6)), ("G", Some(3))] {
+            let mut watch = reading(format!("hello{behind}").as_bytes());
+            watch.activity.begin_request(true);
+            watch.activity.end_body(Some(1005));
+            assert_eq!(closed_after(&mut watch), expected, "{behind:?}");
+            let mut watch = reading(format!("5\r\nhello\r\n0\r\n\r\n{behind}").as_bytes());
+            watch.activity.begin_request(true);
+            watch.activity.end_body(None);
+            assert_eq!(closed_after(&mut watch), expected, "{behind:?}");
         }
-        watch.tick(PATIENCE);
-        assert_eq!(order(&watch), Order::Close);
     }
 
     #[test]
     fn a_request_at_work_is_left_alone_unless_its_reader_does_not_read() {
-        let mut watch = Watch::new(Arc::default());
-        watch.activity.note_read();
-        watch.activity.begin_request();
+        let mut watch = reading(GET);
+        watch.activity.begin_request(false);
         let running = watch.activity.run();
         for _ in 0..20 {
             watch.tick(PATIENCE);

@@ -12,21 +12,22 @@ use hyper::{HeaderMap, Method};
 
 use super::accept::RowsType;
 use super::answer::{CONSISTENCY, JSON, REQUEST_ID, SERVED_BY, TOKEN, set_header};
-use super::door::Door;
+use super::door::{Connection, Door};
 use super::failure::Failure;
-use super::request_body::RequestBody;
+use super::request_body::{RequestBody, check_encoding};
 
-/// A request: its head, its body while it is unread, and the door that it came through.
+/// A request: its head, its body while it is unread, and the door and the connection that it came through.
 pub(crate) struct Call<'a> {
     pub(crate) door: &'a Door,
+    pub(crate) connection: &'a Connection,
     pub(crate) head: Parts,
     body: Option<Incoming>,
 }
 
 impl<'a> Call<'a> {
     /// A request that came through a door.
-    pub(crate) fn new(door: &'a Door, head: Parts, body: Incoming) -> Call<'a> {
-        Call { door, head, body: Some(body) }
+    pub(crate) fn new(door: &'a Door, connection: &'a Connection, head: Parts, body: Incoming) -> Call<'a> {
+        Call { door, connection, head, body: Some(body) }
     }
 
     /// The node behind the door.
@@ -49,9 +50,9 @@ impl<'a> Call<'a> {
         self.head.uri.query().unwrap_or_default()
     }
 
-    /// The body, while it is unread.
-    pub(crate) fn unread_body(&self) -> Option<&Incoming> {
-        self.body.as_ref()
+    /// Whether there is a body that is not read yet.
+    pub(crate) fn has_body(&self) -> bool {
+        self.body.as_ref().is_some_and(|body| !body.is_end_stream())
     }
 
     /// Takes a body that is not read, if the request brought one.
@@ -61,8 +62,9 @@ impl<'a> Call<'a> {
 
     /// Reads the body, once.
     pub(crate) async fn read_body(&mut self) -> Result<RequestBody, Failure> {
+        check_encoding(&self.head.headers)?;
         let body = self.body.take().ok_or_else(Failure::internal)?;
-        self.door.bodies().read(&self.head.headers, body).await
+        self.door.bodies().read(&self.head.headers, body, &self.connection.activity).await
     }
 
     /// A header's text, when there is one.

@@ -62,7 +62,10 @@ pub(crate) fn cluster(call: &Call<'_>) -> Response<AnswerBody> {
     out.extend_from_slice(b"{\"nodes\":[{\"name\":");
     write_string(&mut out, node.name());
     out.extend_from_slice(b",\"http\":");
-    write_string(&mut out, &call.door.local().to_string());
+    match call.door.address(call.connection) {
+        Some(address) => write_string(&mut out, &address),
+        None => out.extend_from_slice(b"null"),
+    }
     let ready = node.ready() && !call.door.is_stopping();
     out.extend_from_slice(format!(",\"ready\":{ready}}}],\"groups\":[{{\"name\":").as_bytes());
     write_string(&mut out, node.group());

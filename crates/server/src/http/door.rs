@@ -12,7 +12,7 @@ use cachesql_node::Node;
 use cachesql_types::limits;
 use futures::FutureExt;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_ENCODING, HeaderValue, VARY};
+use hyper::header::{CONNECTION, CONTENT_ENCODING, HeaderValue, VARY};
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::accept;
@@ -24,14 +24,23 @@ use super::call::Call;
 use super::counters::Counters;
 use super::failure::Failure;
 use super::listener::HttpConfig;
-use super::request_body::BodyBudget;
+use super::request_body::{BodyBudget, pass_over};
 use super::route;
 use super::statements::Statements;
+
+/// One connection, as its requests see it.
+pub(crate) struct Connection {
+    /// What it is doing.
+    pub(crate) activity: Arc<Activity>,
+    /// The address that it reached, when the door listens on every address of the machine.
+    pub(crate) reached: Option<SocketAddr>,
+}
 
 /// What all connections share.
 pub(crate) struct Door {
     node: Arc<Node>,
-    local: SocketAddr,
+    /// `host:port` as the configuration has it, with the port that was bound; `None` when that is every address of the machine.
+    address: Option<String>,
     access: Access,
     bodies: BodyBudget,
     counters: Counters,
@@ -44,9 +53,11 @@ impl Door {
     /// A door to a node.
     pub(crate) fn new(node: Arc<Node>, local: SocketAddr, config: HttpConfig) -> Door {
         let served_by = HeaderValue::from_str(node.name()).ok();
+        let host = config.address.rsplit_once(':').map(|(host, _)| host);
+        let address = host.filter(|_| !local.ip().to_canonical().is_unspecified());
         Door {
             node,
-            local,
+            address: address.map(|host| format!("{host}:{}", local.port())),
             access: Access::new(config.token, config.insecure, &config.address),
             bodies: BodyBudget::new(config.body_bytes),
             counters: Counters::new(),
@@ -61,9 +72,21 @@ impl Door {
         &self.node
     }
 
-    /// Where it listens.
-    pub(crate) fn local(&self) -> SocketAddr {
-        self.local
+    /// What requests of a connection see of it; `local` is its address on this side.
+    pub(crate) fn connection(
+        &self,
+        activity: &Arc<Activity>,
+        local: impl FnOnce() -> std::io::Result<SocketAddr>,
+    ) -> Connection {
+        let reached = if self.address.is_none() { local().ok() } else { None };
+        Connection { activity: activity.clone(), reached }
+    }
+
+    /// Where others find the door: the configured address, or else the one at which this connection did. `None` when the system
+    /// does not say.
+    pub(crate) fn address(&self, connection: &Connection) -> Option<String> {
+        let reached = || connection.reached.map(|a| SocketAddr::new(a.ip().to_canonical(), a.port()).to_string());
+        self.address.clone().or_else(reached)
     }
 
     /// What reads bodies.
@@ -98,19 +121,30 @@ impl Door {
 
     /// Answers one request, whatever happens: a panic is a 500. What need not wait is answered on the spot, and costs no
     /// future.
-    pub(crate) fn handle<'a>(&'a self, request: Request<Incoming>, activity: &'a Arc<Activity>) -> Answering<'a> {
-        activity.begin_request();
+    pub(crate) fn handle<'a>(&'a self, request: Request<Incoming>, connection: &'a Connection) -> Answering<'a> {
         let (head, body) = request.into_parts();
-        let mut call = Call::new(self, head, body);
+        let mut call = Call::new(self, connection, head, body);
+        let activity = &connection.activity;
+        activity.begin_request(call.has_body());
         let now = std::panic::catch_unwind(AssertUnwindSafe(|| self.answer_now(&call)));
-        if let Some(response) = now.unwrap_or_else(|_| Some(panicked())) {
-            let response = self.finish(response, &call, activity);
-            return Answering::Ready { response: Some(response), _unread: call.take_body() };
+        let now = now.unwrap_or_else(|_| Some(panicked()));
+        if let Some(response) = now {
+            let response = self.finish(response, &call);
+            if !call.has_body() {
+                return Answering::Ready(Some(response));
+            }
+            let running = activity.run();
+            return Answering::Running(Box::pin(async move {
+                let response = passing_over(response, &mut call).await;
+                drop(running);
+                response
+            }));
         }
         let running = activity.run();
         Answering::Running(Box::pin(async move {
             let answered = AssertUnwindSafe(route::answer(&mut call)).catch_unwind().await;
-            let response = self.finish(answered.unwrap_or_else(|_| panicked()), &call, activity);
+            let response = self.finish(answered.unwrap_or_else(|_| panicked()), &call);
+            let response = passing_over(response, &mut call).await;
             drop(running);
             response
         }))
@@ -130,12 +164,7 @@ impl Door {
         self.access.check(&call.head)
     }
 
-    fn finish(
-        &self,
-        mut response: Response<AnswerBody>,
-        call: &Call<'_>,
-        activity: &Arc<Activity>,
-    ) -> Response<AnswerBody> {
+    fn finish(&self, mut response: Response<AnswerBody>, call: &Call<'_>) -> Response<AnswerBody> {
         if let Some(name) = &self.served_by {
             response.headers_mut().entry(SERVED_BY).or_insert_with(|| name.clone());
         }
@@ -143,9 +172,19 @@ impl Door {
             response = compressed(response);
         }
         self.counters.answered(response.status());
-        response.body_mut().hold(|| activity.run());
+        response.body_mut().hold(|| call.connection.activity.run());
         response
     }
+}
+
+/// Takes a body that nobody read off the connection, which is closed behind the answer when that cannot be done quickly.
+async fn passing_over(mut response: Response<AnswerBody>, call: &mut Call<'_>) -> Response<AnswerBody> {
+    if let Some(unread) = call.take_body()
+        && !pass_over(&call.head.headers, unread, &call.connection.activity).await
+    {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 fn panicked() -> Response<AnswerBody> {
@@ -153,15 +192,10 @@ fn panicked() -> Response<AnswerBody> {
     answer::failed(&Failure::internal())
 }
 
-/// An answer: there, or on its way.
+/// An answer: there, until it is taken, or on its way.
 pub(crate) enum Answering<'a> {
     /// It is there.
-    Ready {
-        /// Until it is taken.
-        response: Option<Response<AnswerBody>>,
-        /// A body that nobody wants: dropped before the answer is sent it would close the connection.
-        _unread: Option<Incoming>,
-    },
+    Ready(Option<Response<AnswerBody>>),
     /// It is on its way.
     Running(Pin<Box<dyn Future<Output = Response<AnswerBody>> + Send + 'a>>),
 }
@@ -171,9 +205,7 @@ impl Future for Answering<'_> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
-            Answering::Ready { response, .. } => {
-                response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response)))
-            }
+            Answering::Ready(response) => response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
             Answering::Running(answering) => answering.as_mut().poll(cx).map(Ok),
         }
     }

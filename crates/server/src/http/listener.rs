@@ -27,7 +27,8 @@ use super::socket::WatchedSocket;
 pub struct HttpConfig {
     /// `host:port`; port 0 takes a free one.
     pub address: String,
-    /// Lets anyone in who reaches an address that is not loopback. Without it such an address needs a token.
+    /// Lets anyone in, from other machines and under any host name. Without it an address that is not loopback needs a token,
+    /// and one that is is asked by an IP address, as `localhost`, or by the name in `address`, unless there is a token.
     pub insecure: bool,
     /// What requests must show.
     pub token: Option<AccessToken>,
@@ -116,7 +117,7 @@ impl HttpDoor {
         let patience = patience(&config);
         let door = Arc::new(Door::new(node, local, config));
         let mut watches: Vec<Watch> = Vec::new();
-        let mut ticks = tokio::time::interval(TICK);
+        let mut ticks = tokio::time::interval(limits::HTTP_TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut shutdown = pin!(shutdown);
         loop {
@@ -143,7 +144,7 @@ impl HttpDoor {
                 watch.activity().order(Order::Close);
             }
             // Closing needs no more than each task's next turn.
-            let _ = tokio::time::timeout(TICK, slots.acquire_many(all)).await;
+            let _ = tokio::time::timeout(limits::HTTP_TICK, slots.acquire_many(all)).await;
         }
     }
 }
@@ -176,14 +177,9 @@ fn listen(addresses: &[SocketAddr]) -> std::io::Result<TcpListener> {
     Err(failure)
 }
 
-/// How often the listener looks at its connections.
-const TICK: Duration = Duration::from_millis(500);
-
-/// How long it waits when the system has no more descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
 fn patience(config: &HttpConfig) -> Patience {
-    let ticks = |time: Duration| u32::try_from(time.as_millis() / TICK.as_millis()).unwrap_or(u32::MAX).max(1);
+    let ticks =
+        |time: Duration| u32::try_from(time.as_millis() / limits::HTTP_TICK.as_millis()).unwrap_or(u32::MAX).max(1);
     Patience { idle_ticks: ticks(config.idle_timeout), head_ticks: ticks(config.head_timeout) }
 }
 
@@ -194,8 +190,9 @@ async fn accept(listener: &TcpListener, slots: &Arc<Semaphore>) -> (TcpStream, O
         match listener.accept().await {
             Ok((stream, _)) => return (stream, permit),
             Err(error) => {
+                // The system has no more descriptors, mostly.
                 tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                tokio::time::sleep(limits::HTTP_ACCEPT_PAUSE).await;
             }
         }
     }
@@ -209,16 +206,21 @@ fn admit(stream: TcpStream, door: &Arc<Door>, permit: OwnedSemaphorePermit) -> W
     watch
 }
 
-async fn serve_connection(stream: TcpStream, door: Arc<Door>, activity: Arc<Activity>, permit: OwnedSemaphorePermit) {
+/// Tells the system how a connection is used.
+fn set_up(stream: &TcpStream) {
     // Without it small answers wait for the reader's delayed acknowledgement.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY");
     }
     // A reader's progress is seen by how much more can be written. Were the system's buffers large, a slow one would seem to
     // have stopped for as long as it takes to read them.
-    if let Err(error) = SockRef::from(&stream).set_tcp_notsent_lowat(limits::HTTP_UNSENT_BYTES) {
+    if let Err(error) = SockRef::from(stream).set_tcp_notsent_lowat(limits::HTTP_UNSENT_BYTES) {
         tracing::debug!(%error, "TCP_NOTSENT_LOWAT");
     }
+}
+
+async fn serve_connection(stream: TcpStream, door: Arc<Door>, activity: Arc<Activity>, permit: OwnedSemaphorePermit) {
+    set_up(&stream);
     let open = door.counters().connection();
     let served = AssertUnwindSafe(drive(stream, &door, &activity)).catch_unwind().await;
     activity.close();
@@ -229,7 +231,8 @@ async fn serve_connection(stream: TcpStream, door: Arc<Door>, activity: Arc<Acti
 }
 
 async fn drive(stream: TcpStream, door: &Arc<Door>, activity: &Arc<Activity>) {
-    let service = service_fn(|request| door.handle(request, activity));
+    let shared = door.connection(activity, || stream.local_addr());
+    let service = service_fn(|request| door.handle(request, &shared));
     let socket = WatchedSocket::new(stream, activity.clone());
     // Not pipeline_flush: it keeps back the answer to a head that cannot be read.
     // Head and body in one write: gathering them in the kernel costs more than copying a small body.
@@ -259,5 +262,38 @@ async fn drive(stream: TcpStream, door: &Arc<Door>, activity: &Arc<Activity>) {
     });
     if let Err(error) = served.await {
         tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the system says of a connection, not what it was told: an option that it does not take would go unnoticed.
+    #[tokio::test]
+    async fn a_connection_holds_little_that_is_unsent_and_sends_at_once() {
+        let listener = listen(&["127.0.0.1:0".parse().expect("an address")]).expect("a free port");
+        let _client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connect");
+        let (stream, _) = listener.accept().await.expect("accept");
+        set_up(&stream);
+        assert_eq!(SockRef::from(&stream).tcp_notsent_lowat().expect("asked"), limits::HTTP_UNSENT_BYTES);
+        assert!(stream.nodelay().expect("asked"));
+    }
+
+    /// Many that come at once, as after a restart, are connected while nobody accepts yet. Beyond the backlog the system would
+    /// leave them waiting for seconds.
+    #[tokio::test]
+    async fn many_connections_may_wait_to_be_accepted() {
+        let allowed = std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok();
+        let allowed = allowed.and_then(|text| text.trim().parse().ok()).unwrap_or(128);
+        let wanted = limits::HTTP_BACKLOG.min(allowed).min(600);
+        let listener = listen(&["127.0.0.1:0".parse().expect("an address")]).expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let mut waiting = Vec::new();
+        for number in 0..wanted {
+            let connected = tokio::time::timeout(Duration::from_secs(30), TcpStream::connect(address)).await;
+            waiting.push(connected.unwrap_or_else(|_| panic!("connection {number}")).expect("connect"));
+        }
+        drop(waiting);
     }
 }

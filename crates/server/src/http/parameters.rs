@@ -7,9 +7,6 @@ use std::borrow::Cow;
 
 use cachesql_types::limits;
 
-/// Pairs that one query string or form may have: one for every column of the widest table, and some for options.
-const MAX_PARAMETERS: usize = limits::MAX_COLUMNS + 64;
-
 /// Why a query string, a form or a path is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EncodingError {
@@ -50,7 +47,7 @@ impl<'a> Iterator for Pairs<'a> {
             }
         };
         self.taken += 1;
-        if self.taken > MAX_PARAMETERS {
+        if self.taken > limits::HTTP_PARAMETERS {
             self.rest = "";
             return Some(Err(EncodingError::TooMany));
         }
@@ -128,7 +125,7 @@ mod tests {
         for text in ["a=%ff", "a=%E5%A7", "%C0%80=1"] {
             assert_eq!(read(text), Err(EncodingError::Utf8), "{text}");
         }
-        assert_eq!(read(&"a=1&".repeat(MAX_PARAMETERS + 1)), Err(EncodingError::TooMany));
+        assert_eq!(read(&"a=1&".repeat(limits::HTTP_PARAMETERS + 1)), Err(EncodingError::TooMany));
     }
 
     #[test]

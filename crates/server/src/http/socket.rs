@@ -1,39 +1,42 @@
 //! A TCP connection that says when bytes move.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use hyper::rt::{Read, ReadBuf, ReadBufCursor, Write};
-use hyper_util::rt::TokioIo;
+use cachesql_types::limits;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::activity::Activity;
 
-/// How often what a peer sent in vain is read from a connection that is closed, 4 KiB at a time.
-const UNREAD_READS: usize = 256;
-
 /// The connection, and where its movements are noted.
 pub(crate) struct WatchedSocket {
-    inner: TokioIo<TcpStream>,
+    inner: TcpStream,
     activity: Arc<Activity>,
 }
 
 impl WatchedSocket {
     /// Watches a connection.
-    pub(crate) fn new(stream: TcpStream, activity: Arc<Activity>) -> WatchedSocket {
-        WatchedSocket { inner: TokioIo::new(stream), activity }
+    pub(crate) fn new(inner: TcpStream, activity: Arc<Activity>) -> WatchedSocket {
+        WatchedSocket { inner, activity }
     }
 }
 
 impl Read for WatchedSocket {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
-        let read = Pin::new(&mut self.inner).poll_read(cx, buf);
-        if read.is_ready() {
-            self.activity.note_read();
-        }
-        read
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, mut into: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        // `into` does not show what is put into it, and what comes in has to be seen.
+        let mut space = [MaybeUninit::uninit(); limits::HTTP_READ_BYTES];
+        let room = into.remaining().min(space.len());
+        let mut read = ReadBuf::uninit(space.get_mut(..room).unwrap_or_default());
+        ready!(Pin::new(&mut self.inner).poll_read(cx, &mut read))?;
+        let address = into.initialize_unfilled_to(0).as_ptr().addr();
+        self.activity.note_read(read.filled(), address);
+        into.put_slice(read.filled());
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -66,10 +69,10 @@ impl Write for WatchedSocket {
         ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;
         // Bytes that nobody reads would make the system answer with a reset, and the reset could overtake the answer that
         // says why they are not read.
-        let mut unread = [0; 4096];
-        for _ in 0..UNREAD_READS {
-            let mut buffer = ReadBuf::new(&mut unread);
-            let read = Pin::new(&mut self.inner).poll_read(cx, buffer.unfilled());
+        let mut unread = [MaybeUninit::uninit(); limits::HTTP_READ_BYTES];
+        for _ in 0..limits::HTTP_UNREAD_BYTES / limits::HTTP_READ_BYTES {
+            let mut buffer = ReadBuf::uninit(&mut unread);
+            let read = Pin::new(&mut self.inner).poll_read(cx, &mut buffer);
             if !matches!(read, Poll::Ready(Ok(()))) || buffer.filled().is_empty() {
                 break;
             }

@@ -6,15 +6,13 @@ use std::task::{Context, Poll, ready};
 
 use arrow_array::RecordBatch;
 use cachesql_node::{RowStream, SqlError};
+use cachesql_types::limits;
 use futures::StreamExt;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::failure::Failure;
-
-/// Batches that may wait between a statement and the connection that sends them.
-const WAITING_BATCHES: usize = 1;
 
 /// The threads that run statements.
 pub(crate) struct Statements(Option<Runtime>);
@@ -47,7 +45,7 @@ impl Statements {
 
     /// Reads a statement's rows where statements run, as far ahead as the connection lets it.
     pub(crate) fn carry(&self, mut rows: RowStream) -> CarriedRows {
-        let (sender, batches) = mpsc::channel(WAITING_BATCHES);
+        let (sender, batches) = mpsc::channel(limits::HTTP_WAITING_BATCHES);
         let task = self.handle().spawn(async move {
             while let Some(batch) = rows.next().await {
                 let failed = batch.is_err();

@@ -13,15 +13,15 @@ async fn serves_on(server: &Server) {
 #[tokio::test(flavor = "multi_thread")]
 async fn heads_that_are_broken_or_too_large() {
     let server = Server::start().await;
-    let long_name = format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(40 << 10));
-    let many_headers = format!("GET / HTTP/1.1\r\nHost: x\r\n{}\r\n", "A: b\r\n".repeat(200));
-    let large_header = format!("GET / HTTP/1.1\r\nHost: x\r\nA: {}\r\n\r\n", "b".repeat(200 << 10));
+    let long_name = format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "a".repeat(40 << 10));
+    let many_headers = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n", "A: b\r\n".repeat(200));
+    let large_header = format!("GET / HTTP/1.1\r\nHost: localhost\r\nA: {}\r\n\r\n", "b".repeat(200 << 10));
     let cases: [(&[u8], u16); 8] = [
         (b"nonsense\r\n\r\n", 400),
         (b"GET / HTTP/9.9\r\n\r\n", 400),
-        (b"GET /a b c HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"GET /a b c HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHo st: x\r\n\r\n", 400),
-        (b"POST /v1/sql HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"POST /v1/sql HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", 400),
         (long_name.as_bytes(), 414),
         (many_headers.as_bytes(), 431),
         (large_header.as_bytes(), 431),
@@ -51,15 +51,15 @@ async fn bodies_that_are_too_large_or_broken() {
     assert_eq!((announced.status, announced.code().as_str()), (413, "54000"));
     let chunk = "x".repeat(600);
     let chunked = format!(
-        "POST /v1/sql HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n258\r\n{chunk}\r\n258\r\n{chunk}\r\n0\r\n\r\n"
+        "POST /v1/sql HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n258\r\n{chunk}\r\n258\r\n{chunk}\r\n0\r\n\r\n"
     );
     assert_eq!(Reply::parse(&server.raw(chunked.as_bytes()).await).status, 413);
     let form = server.form("/cache/insert", &format!("table=people&x={}", "y".repeat(2000))).await;
     assert_eq!(form.status, 413);
-    let utf8 = b"POST /v1/sql HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\n\"\xff\"";
+    let utf8 = b"POST /v1/sql HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 3\r\n\r\n\"\xff\"";
     let reply = Reply::parse(&server.raw(utf8).await);
     assert_eq!((reply.status, reply.code().as_str()), (400, "22021"));
-    let framed = b"POST /v1/sql HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nx\r\n0\r\n\r\n";
+    let framed = b"POST /v1/sql HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nx\r\n0\r\n\r\n";
     let reply = server.raw(framed).await;
     assert!(reply.is_empty() || reply.starts_with(b"HTTP/1.1 400"), "{}", String::from_utf8_lossy(&reply));
     serves_on(&server).await;
@@ -69,7 +69,7 @@ async fn bodies_that_are_too_large_or_broken() {
 async fn a_body_that_ends_early_changes_nothing() {
     let server = Server::start().await;
     let mut stream = server.connect().await;
-    let head = b"POST /cache/truncate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\ntable=people";
+    let head = b"POST /cache/truncate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ntable=people";
     stream.write_all(head).await.expect("write");
     stream.shutdown().await.expect("shut down");
     let reply = read_to_end(&mut stream).await;
@@ -88,9 +88,9 @@ async fn slow_senders_are_cut_off() {
     let mut slow = server.connect().await;
     let mut silent = server.connect().await;
     let mut idle = server.connect().await;
-    idle.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("write");
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("write");
     let trickle = async {
-        for byte in b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: b\r\nC: d\r\n".iter().cycle() {
+        for byte in b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nA: b\r\nC: d\r\n".iter().cycle() {
             if slow.write_all(&[*byte]).await.is_err() {
                 break;
             }
@@ -109,6 +109,99 @@ async fn slow_senders_are_cut_off() {
     assert_eq!(Reply::parse(&answered).status, 200);
     let lived = begun.elapsed();
     assert!(lived > Duration::from_secs(2) && lived < Duration::from_secs(8), "{lived:?}");
+}
+
+/// Requests that are whole, each with another kind of end.
+const WHOLE: [&str; 5] = [
+    "GET /rest/people?id=eq.1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "GET /healthz HTTP/1.1\nHost: localhost\n\n",
+    "POST /v1/sql HTTP/1.1\r\nHost: localhost\r\nContent-Length: 18\r\n\r\n{\"sql\":\"SELECT 1\"}",
+    "POST /v1/sql HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
+     9\r\n{\"sql\":\"S\r\n9\r\nELECT 1\"}\r\n0\r\n\r\n",
+    "GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\nunwanted",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_begins_in_the_packet_of_another_request_is_cut_off() {
+    let server = Server::start_with(|config| {
+        config.head_timeout = Duration::from_secs(1);
+        config.idle_timeout = Duration::from_secs(3600);
+    })
+    .await;
+    let cut_off = WHOLE.map(|request| {
+        let bytes = format!("{request}GET /heal");
+        let server = &server;
+        async move { (request, server.raw(bytes.as_bytes()).await) }
+    });
+    for (request, answer) in futures::future::join_all(cut_off).await {
+        assert!(answer.starts_with(b"HTTP/1.1 200 "), "{request}: {}", String::from_utf8_lossy(&answer));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_without_a_part_of_a_head_may_idle() {
+    let server = Server::start_with(|config| {
+        config.head_timeout = Duration::from_secs(2);
+        config.idle_timeout = Duration::from_secs(6);
+    })
+    .await;
+    let idling = WHOLE.map(|request| {
+        let server = &server;
+        async move {
+            let begun = Instant::now();
+            let answer = server.raw(request.as_bytes()).await;
+            (request, answer, begun.elapsed())
+        }
+    });
+    for (request, answer, lived) in futures::future::join_all(idling).await {
+        assert!(answer.starts_with(b"HTTP/1.1 200 "), "{request}: {}", String::from_utf8_lossy(&answer));
+        assert!(lived > Duration::from_secs(4), "{request}: {lived:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_serves_on_behind_a_small_body_that_nobody_reads() {
+    let server = Server::start().await;
+    for head in [
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\n",
+        "POST /rest/nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\n",
+        "POST /rest/people HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: br\r\nContent-Length: 8\r\n\r\n",
+        "POST /cache/get HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\n",
+    ] {
+        let mut stream = server.connect().await;
+        stream.set_nodelay(true).expect("no delay");
+        stream.write_all(head.as_bytes()).await.expect("write");
+        // The body is a packet of its own.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        stream.write_all(b"unwanted").await.expect("write");
+        let mut first = vec![0; 12];
+        stream.read_exact(&mut first).await.expect("an answer");
+        let last = b"GET /v1/tables HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(last).await.expect("write");
+        let answers = read_to_end(&mut stream).await;
+        let answers = String::from_utf8_lossy(&answers);
+        assert!(answers.contains("\"people\""), "{head}: {answers}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_is_closed_behind_a_body_that_does_not_come_or_is_large() {
+    // Only an answer that says so can end a connection here in time.
+    let server = Server::start_with(|config| {
+        config.head_timeout = Duration::from_secs(3600);
+        config.idle_timeout = Duration::from_secs(3600);
+    })
+    .await;
+    for headers in [
+        "Content-Length: 8\r\n",
+        "Content-Length: 1000000\r\n",
+        "Content-Length: 8\r\nExpect: 100-continue\r\n",
+        "Transfer-Encoding: chunked\r\n",
+    ] {
+        let request = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
+        let reply = Reply::parse(&server.raw(request.as_bytes()).await);
+        assert_eq!((reply.status, reply.header("connection")), (200, Some("close")), "{headers}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

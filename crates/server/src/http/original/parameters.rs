@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use cachesql_types::limits;
 use hyper::StatusCode;
-use hyper::body::Body as _;
 use hyper::header::CONTENT_TYPE;
 use smallvec::SmallVec;
 
@@ -95,16 +94,10 @@ pub(super) async fn read_form(call: &mut Call<'_>) -> Result<Option<RequestBody>
     if is_form {
         return call.read_body().await.map(Some);
     }
-    if call.body_is_empty() {
+    if !call.has_body() {
         return Ok(None);
     }
     Err(Failure::media_type("Unsupported Media Type: forms are application/x-www-form-urlencoded"))
-}
-
-impl Call<'_> {
-    fn body_is_empty(&self) -> bool {
-        self.unread_body().is_none_or(|body| body.is_end_stream())
-    }
 }
 
 #[cfg(test)]
