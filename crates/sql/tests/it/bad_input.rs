@@ -138,6 +138,29 @@ async fn an_endless_statement_is_stopped() {
     assert_eq!(node.rows("SELECT t FROM big WHERE id = 5").await, ["text 5"]);
 }
 
+/// The clock is looked at after so many comparisons, not so many rows: few rows take long where each is compared with much.
+#[tokio::test]
+async fn few_rows_that_are_compared_with_much_are_stopped_too() {
+    let mut node = Node::new();
+    let values = (0..100).map(|i| format!("({i}, {i})")).collect::<Vec<_>>().join(", ");
+    node.run(&["CREATE TABLE few (id INTEGER PRIMARY KEY, n INTEGER)", &format!("INSERT INTO few VALUES {values}")])
+        .await;
+    let mut node = Node { engine: Node::hurried(Duration::ZERO).engine, snapshot: node.snapshot };
+    let list = (1_000..2_000).map(|i| i.to_string()).collect::<Vec<_>>().join(", ");
+    for sql in [format!("DELETE FROM few WHERE n IN ({list})"), format!("UPDATE few SET n = 0 WHERE n IN ({list})")] {
+        assert_eq!(node.write(&sql, &[]).await.expect_err("no time").sqlstate(), "57014", "{}…", &sql[..40]);
+    }
+    for sql in [
+        format!("SELECT id FROM few WHERE n IN ({list})"),
+        format!("SELECT a.id FROM few a JOIN few b ON a.id = b.id WHERE b.n IN ({list})"),
+    ] {
+        assert_eq!(node.failure(&sql).await, "57014", "{}…", &sql[..40]);
+    }
+    // A hundred comparisons are done before anybody looks.
+    assert_eq!(node.write("DELETE FROM few WHERE n = 7", &[]).await.expect("done").affected, 1);
+    assert_eq!(node.rows("SELECT a.id FROM few a JOIN few b ON a.id = b.id WHERE b.n = 8").await, ["8"]);
+}
+
 #[tokio::test]
 async fn memory_and_rows_are_limited() {
     let mut node = Node::new();
