@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io::Write as _;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
@@ -137,6 +137,12 @@ pub(crate) enum PartRows {
     Carried(CarriedRows),
 }
 
+impl From<DirectRows> for PartRows {
+    fn from(rows: DirectRows) -> PartRows {
+        PartRows::Direct(rows)
+    }
+}
+
 impl From<Rows> for PartRows {
     fn from(rows: Rows) -> PartRows {
         match rows {
@@ -162,35 +168,51 @@ impl Part {
     pub(crate) fn new(rows: impl Into<PartRows>, encoder: Encoder) -> Part {
         Part { head: Cow::default(), rows: rows.into(), encoder, tail: Cow::default(), head_if_empty: None }
     }
-}
 
-/// Rows that are there, to be sent by themselves.
-pub(crate) struct ReadyRows {
-    /// Sent before the rows.
-    pub(crate) head: &'static [u8],
-    /// The rows.
-    pub(crate) rows: DirectRows,
-    /// What turns them into bytes.
-    pub(crate) encoder: Encoder,
-    /// Sent after the rows.
-    pub(crate) tail: &'static [u8],
+    /// Appends to `out` until it holds `until` bytes or the part is encoded, with what stands around its rows; whether it is.
+    /// Pending keeps what was appended.
+    fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        at: &mut Position,
+        out: &mut Vec<u8>,
+        until: usize,
+    ) -> Poll<Result<bool, Failure>> {
+        if matches!(at, Position::Start) {
+            let (first, any) = ready!(poll_first(cx, &mut self.rows))?;
+            *at = first;
+            match self.head_if_empty.take().filter(|_| !any) {
+                Some(head) => out.extend_from_slice(&head),
+                None => out.extend_from_slice(&self.head),
+            }
+            self.encoder.begin(out);
+        }
+        let done = match &mut self.rows {
+            PartRows::Direct(rows) => fill_direct(at, rows, &mut self.encoder, out, until),
+            rows => ready!(poll_stream(cx, at, rows, &mut self.encoder, out, until)),
+        };
+        if !done? {
+            return Poll::Ready(Ok(false));
+        }
+        self.encoder.end(out)?;
+        out.extend_from_slice(&self.tail);
+        Poll::Ready(Ok(true))
+    }
 }
 
 /// Encodes rows that are there: few of them on the spot, the rest of many while it is sent.
-pub(crate) fn encode_ready(ready: ReadyRows) -> Result<AnswerBody, Failure> {
-    let ReadyRows { head, rows, mut encoder, tail } = ready;
-    let mut out = Vec::with_capacity(encoder.capacity(rows.len()));
-    out.extend_from_slice(head);
-    encoder.begin(&mut out);
-    let next = encoder.direct(&mut out, &rows, 0, limits::HTTP_WHOLE_BYTES)?;
-    if next >= rows.len() {
-        encoder.end(&mut out)?;
-        out.extend_from_slice(tail);
+pub(crate) fn encode_ready(mut part: Part) -> Result<AnswerBody, Failure> {
+    let rows = if let PartRows::Direct(rows) = &part.rows { rows.len() } else { 0 };
+    let mut out = Vec::with_capacity(part.encoder.capacity(rows));
+    let mut at = Position::Start;
+    // Only what comes in batches would have to be waited for.
+    let mut cx = Context::from_waker(Waker::noop());
+    if let Poll::Ready(done) = part.poll_fill(&mut cx, &mut at, &mut out, limits::HTTP_WHOLE_BYTES)
+        && done?
+    {
         return Ok(AnswerBody::Whole(Bytes::from(out)));
     }
-    let part =
-        Part { head: head.into(), rows: PartRows::Direct(rows), encoder, tail: tail.into(), head_if_empty: None };
-    let (parts, at) = (VecDeque::from([part]), Position::Row(next));
+    let parts = VecDeque::from([part]);
     Ok(AnswerBody::Rows(Box::new(RowsBody { parts, at, first: out, finished: false, gzip: None, running: None })))
 }
 
@@ -280,22 +302,7 @@ impl RowsBody {
                 self.finished = true;
                 return Poll::Ready(Ok(()));
             };
-            if matches!(self.at, Position::Start) {
-                let (at, any) = ready!(poll_first(cx, &mut part.rows))?;
-                self.at = at;
-                match part.head_if_empty.take().filter(|_| !any) {
-                    Some(head) => out.extend_from_slice(&head),
-                    None => out.extend_from_slice(&part.head),
-                }
-                part.encoder.begin(out);
-            }
-            let done = match &mut part.rows {
-                PartRows::Direct(rows) => fill_direct(&mut self.at, rows, &mut part.encoder, out, until),
-                rows => ready!(poll_stream(cx, &mut self.at, rows, &mut part.encoder, out, until)),
-            };
-            if done? {
-                part.encoder.end(out)?;
-                out.extend_from_slice(&part.tail);
+            if ready!(part.poll_fill(cx, &mut self.at, out, until))? {
                 self.parts.pop_front();
                 self.at = Position::Start;
             }

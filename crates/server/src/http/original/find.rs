@@ -6,7 +6,7 @@ use hyper::{Response, StatusCode};
 use super::failure_of;
 use super::parameters::{OriginalParameters, missing};
 use crate::http::answer::{JSON, answer};
-use crate::http::body::{self, AnswerBody, Part, PartRows, ReadyRows};
+use crate::http::body::{self, AnswerBody, Part, PartRows};
 use crate::http::call::{Call, ReadKind, read_headers, set_token};
 use crate::http::encode::{Encoder, JsonStyle, Layout};
 use crate::http::failure::Failure;
@@ -89,7 +89,8 @@ fn is_on_the_spot(snapshot: &GroupSnapshot, read: &OriginalRead<&str>) -> bool {
 fn rows_answer(call: &Call<'_>, snapshot: &GroupSnapshot, rows: Result<DirectRows, NodeError>) -> Found {
     let rows = rows.map_err(|e| failure_of(&e))?;
     let encoder = Encoder::rows(&rows.shared_columns(), Layout::Objects, STYLE);
-    let mut response = Response::new(body::encode_ready(ReadyRows { head: HEAD, rows, encoder, tail: TAIL })?);
+    let part = Part { head: HEAD.into(), tail: TAIL.into(), ..Part::new(rows, encoder) };
+    let mut response = Response::new(body::encode_ready(part)?);
     *response.headers_mut() = read_headers(call, ReadKind::Original, snapshot.index());
     Ok(response)
 }

@@ -11,7 +11,7 @@ use super::range::{Page, content_range, page_status};
 use super::{encoder_of, not_one_row, table_of};
 use crate::http::accept::{self, RowsType};
 use crate::http::answer::set_header;
-use crate::http::body::{self, AnswerBody, ReadyRows};
+use crate::http::body::{self, AnswerBody, Part};
 use crate::http::call::{Call, ReadKind, read_headers};
 use crate::http::failure::Failure;
 use crate::http::long_read::{is_quick, off_thread};
@@ -115,7 +115,7 @@ impl Read {
         let encoder = encoder_of(self.rows_type, &rows.shared_columns(), &self.as_text, &self.preferences)?;
         let body = match *call.method() {
             Method::HEAD => AnswerBody::Empty,
-            _ => body::encode_ready(ReadyRows { head: b"", rows, encoder, tail: b"" })?,
+            _ => body::encode_ready(Part::new(rows, encoder))?,
         };
         let mut response = Response::new(body);
         *response.status_mut() = status;
