@@ -30,6 +30,7 @@ mod socket;
 mod sql;
 mod statements;
 mod status;
+mod unreadable;
 
 pub use access::AccessToken;
 pub use listener::{HttpConfig, HttpDoor, HttpDoorError, serve};

@@ -33,7 +33,9 @@ async fn heads_that_are_broken_or_too_large() {
         let _ = stream.shutdown().await;
         let reply = read_to_end(&mut stream).await;
         assert!(!reply.is_empty(), "no answer to {shown}");
-        assert_eq!(Reply::parse(&reply).status, status, "{shown}");
+        let reply = Reply::parse(&reply);
+        assert_eq!(reply.status, status, "{shown}");
+        assert!(reply.complete && !reply.code().is_empty(), "{shown}: {}", reply.text());
         serves_on(&server).await;
     }
     let tls = server
