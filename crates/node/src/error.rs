@@ -7,7 +7,7 @@ use std::time::Duration;
 use cachesql_origin::OriginError;
 use cachesql_sql::SqlError;
 use cachesql_table::{ApplyError, Refusal};
-use cachesql_types::{LogIndex, TokenError, ValueError};
+use cachesql_types::{LogIndex, TokenError, ValueError, counted};
 
 /// Why a request is refused or fails.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -53,7 +53,7 @@ pub enum NodeError {
         source: ValueError,
     },
     /// Not as many values as the index has columns.
-    #[error("index {index:?} has {expected} columns and {given} values were given")]
+    #[error("index {index:?} has {} and {given} {} given", counted(*.expected, "column"), if *.given == 1 { "value was" } else { "values were" })]
     ValueCount {
         /// As it was asked for.
         index: String,

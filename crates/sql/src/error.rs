@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use cachesql_table::Refusal;
-use cachesql_types::{DataType, ValueError};
+use cachesql_types::{DataType, ValueError, counted};
 
 /// Why a statement is refused or fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +30,12 @@ pub enum SqlError {
     /// No such table.
     #[error("table {table:?} does not exist")]
     UnknownTable {
+        /// As it was asked for.
+        table: String,
+    },
+    /// A table that the statement names, and does not read from.
+    #[error("table {table:?} is not in FROM")]
+    NotInFrom {
         /// As it was asked for.
         table: String,
     },
@@ -86,7 +92,7 @@ pub enum SqlError {
     #[error("{0}")]
     UnknownFunction(String),
     /// Not as many parameters as the statement has.
-    #[error("the statement has {expected} parameters and {given} were given")]
+    #[error("the statement has {} and {given} {} given", counted(*.expected, "parameter"), if *.given == 1 { "was" } else { "were" })]
     ParameterCount {
         /// How many it has.
         expected: usize,
@@ -188,12 +194,17 @@ impl SqlError {
         SqlError::UnknownFunction(format!("operator does not exist: {left} {op} {right}; a cast may help"))
     }
 
+    /// What an operator gives is more than its type holds.
+    pub(crate) fn result_out_of_range(op: &str) -> SqlError {
+        SqlError::OutOfRange(format!("the result of {op} is out of range"))
+    }
+
     /// The five characters that PostgreSQL's clients know the error by.
     pub fn sqlstate(&self) -> &'static str {
         match self {
             SqlError::Syntax(_) | SqlError::Stacked { .. } => "42601",
             SqlError::TooComplex { .. } => "54001",
-            SqlError::UnknownTable { .. } => "42P01",
+            SqlError::UnknownTable { .. } | SqlError::NotInFrom { .. } => "42P01",
             SqlError::UnknownColumn { .. } => "42703",
             SqlError::UnknownIndex { .. } => "42704",
             SqlError::AmbiguousColumn { .. } => "42702",
@@ -239,8 +250,8 @@ impl SqlError {
             Refusal::UnknownIndex { index, .. } => SqlError::UnknownIndex { index: index.clone() },
             Refusal::IndexExists { index, .. } => SqlError::IndexExists { index: index.clone() },
             Refusal::NotNull { table, column } => SqlError::NotNull { table: table.clone(), column: column.clone() },
-            Refusal::DuplicateKey { table, columns, key, .. } => {
-                SqlError::DuplicateKey { table: table.clone(), key: format!("{columns} = {key}") }
+            Refusal::DuplicateKey { table, index, columns, key } => {
+                SqlError::DuplicateKey { table: table.clone(), key: format!("{columns} = {key} (index {index:?})") }
             }
             Refusal::Schema(error) => SqlError::Definition(error.to_string()),
             Refusal::Type { .. } => other("22003"),

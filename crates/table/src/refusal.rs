@@ -1,6 +1,6 @@
 //! Why a write is refused. A refusal is the same on every member; a fence is a reason to stop.
 
-use cachesql_types::{DataType, SchemaError};
+use cachesql_types::{DataType, SchemaError, counted};
 
 /// Why operations are not applied. None of them is, then.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -17,13 +17,13 @@ pub enum ApplyError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// No table of that name.
-    #[error("table {table} does not exist")]
+    #[error("table {table:?} does not exist")]
     UnknownTable {
         /// The name.
         table: String,
     },
     /// A table of that name is there already.
-    #[error("table {table} already exists")]
+    #[error("table {table:?} already exists")]
     TableExists {
         /// The name.
         table: String,
@@ -32,7 +32,7 @@ pub enum Refusal {
     #[error(transparent)]
     Schema(#[from] SchemaError),
     /// No index of that name.
-    #[error("table {table}: index {index} does not exist")]
+    #[error("index {index:?} does not exist")]
     UnknownIndex {
         /// The table.
         table: String,
@@ -40,7 +40,7 @@ pub enum Refusal {
         index: String,
     },
     /// An index of that name is there already.
-    #[error("table {table}: index {index} already exists")]
+    #[error("index {index:?} already exists")]
     IndexExists {
         /// The table.
         table: String,
@@ -48,7 +48,7 @@ pub enum Refusal {
         index: String,
     },
     /// A row of another number of values than the table has columns.
-    #[error("table {table}: a row has {values} values, the table {columns} columns")]
+    #[error("table {table}: a row has {}, the table {}", counted(*.values, "value"), counted(*.columns, "column"))]
     Width {
         /// The table.
         table: String,
@@ -58,7 +58,7 @@ pub enum Refusal {
         values: usize,
     },
     /// NULL in a column that may not hold it.
-    #[error("table {table}: column {column} must not be NULL")]
+    #[error("column {column:?} of table {table:?} may not be NULL")]
     NotNull {
         /// The table.
         table: String,
@@ -78,7 +78,7 @@ pub enum Refusal {
         value: String,
     },
     /// Two rows of one key.
-    #[error("table {table}: there is already a row with {columns} = {key} (index {index})")]
+    #[error("duplicate key in table {table:?}: {columns} = {key} (index {index:?})")]
     DuplicateKey {
         /// The table.
         table: String,

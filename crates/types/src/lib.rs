@@ -4,6 +4,7 @@
 #[cfg(feature = "arrow")]
 mod arrow_layout;
 mod calendar;
+mod counted;
 mod data_type;
 mod decimal;
 pub mod limits;
@@ -15,6 +16,7 @@ mod value_text;
 #[cfg(feature = "arrow")]
 pub use arrow_layout::{TYPE_METADATA, arrow_field, arrow_schema, arrow_type, data_type_of};
 pub use calendar::{MICROS_PER_DAY, civil_from_days, days_from_civil};
+pub use counted::counted;
 pub use data_type::DataType;
 pub use decimal::Decimal;
 pub use log_index::{LogIndex, Token, TokenError};

@@ -1,5 +1,6 @@
 //! The shape of a table: columns, key, indexes; and how names are found in it.
 
+use crate::counted::counted;
 use crate::data_type::DataType;
 use crate::limits;
 
@@ -43,7 +44,7 @@ pub struct TableSchema {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// No columns, or more than a table may have.
-    #[error("table {table}: it has {columns} columns; 1 to {most} are allowed")]
+    #[error("table {table}: it has {}; 1 to {most} are allowed", counted(*.columns, "column"))]
     ColumnCount {
         /// The table.
         table: String,

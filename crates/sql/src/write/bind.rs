@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cachesql_table::{GroupSnapshot, Table};
-use cachesql_types::{DataType, TableSchema};
+use cachesql_types::{DataType, TableSchema, counted};
 use sqlparser::ast::{
     self, Assignment, AssignmentTarget, Expr, FromTable, Ident, ObjectName, ObjectNamePart, OnConflictAction, OnInsert,
     Query, SelectItem, SetExpr, Statement, TableObject, TableWithJoins, UpdateTableFromKind,
@@ -172,7 +172,8 @@ impl Binding<'_> {
             columns.truncate(width);
         }
         if columns.len() != width {
-            let message = format!("INSERT names {} columns and gives {width} values", columns.len());
+            let message =
+                format!("INSERT names {} and gives {}", counted(columns.len(), "column"), counted(width, "value"));
             return Err(SqlError::Syntax(message));
         }
         Ok(columns)

@@ -174,7 +174,7 @@ impl Scalar {
 }
 
 fn out_of_range(operation: Operation) -> SqlError {
-    SqlError::OutOfRange(format!("the result of {} is out of range", symbol(operation)))
+    SqlError::result_out_of_range(symbol(operation))
 }
 
 fn symbol(operation: Operation) -> &'static str {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cachesql_table::Table;
-use cachesql_types::Value;
+use cachesql_types::{Value, counted};
 
 use super::WritePlan;
 use super::bind::ConflictAction;
@@ -60,7 +60,7 @@ fn insert(
     let mut insert = Insert::new(table, columns, &conflict, context)?;
     for row in rows {
         if row.len() != columns.len() {
-            let message = format!("a row has {} values for {} columns", row.len(), columns.len());
+            let message = format!("a row has {} for {}", counted(row.len(), "value"), counted(columns.len(), "column"));
             return Err(SqlError::Syntax(message));
         }
         insert.row(row.clone(), &mut returning)?;

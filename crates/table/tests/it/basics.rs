@@ -139,18 +139,18 @@ fn rows_that_do_not_fit_are_refused_by_name() {
         Some(ApplyError::Refused(refusal)) => refusal.to_string(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(refusal(vec![Value::BigInt(9)]), "table people: a row has 1 values, the table 3 columns");
+    assert_eq!(refusal(vec![Value::BigInt(9)]), "table people: a row has 1 value, the table 3 columns");
     let null_key = vec![Value::Null, Value::Null, Value::Null];
-    assert_eq!(refusal(null_key), "table people: column id must not be NULL");
+    assert_eq!(refusal(null_key), "column \"id\" of table \"people\" may not be NULL");
     let wrong = vec![Value::BigInt(9), Value::text("x"), Value::text("seven")];
     assert_eq!(refusal(wrong), "table people: column badge of type INTEGER cannot hold seven");
     assert_eq!(
         refusal(person(3, "Cid", 99)),
-        "table people: there is already a row with id = 3 (index id)",
+        "duplicate key in table \"people\": id = 3 (index \"id\")",
         "the key is named"
     );
     let unknown = Operation::Truncate { table: "nobody".into() };
-    assert_eq!(apply(&people(), &[unknown]).err().expect("refused").to_string(), "table nobody does not exist");
+    assert_eq!(apply(&people(), &[unknown]).err().expect("refused").to_string(), "table \"nobody\" does not exist");
 }
 
 #[test]
