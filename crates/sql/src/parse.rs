@@ -1,6 +1,6 @@
 //! Text → syntax tree. Limits come first; parameters of both spellings become `$1`, `$2`, ….
 
-use cachesql_types::limits;
+use cachesql_types::{DataType, Decimal, limits};
 use sqlparser::ast::Statement;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
@@ -37,6 +37,7 @@ pub(crate) fn parse(sql: &str) -> Result<Parsed, SqlError> {
     let mut tokens = Tokenizer::new(&dialect, sql).tokenize().map_err(|e| SqlError::Syntax(e.to_string()))?;
     split_signs(&mut tokens);
     check_complexity(&tokens)?;
+    check_numbers(&tokens)?;
     let parameters = number_parameters(&mut tokens)?;
     let upsert = take_upsert(&mut tokens);
     let parser = Parser::new(&dialect).with_recursion_limit(limits::MAX_SQL_DEPTH * 8);
@@ -72,6 +73,8 @@ fn split_signs(tokens: &mut Vec<Token>) {
             "<>" => Token::Neq,
             "*" => Token::Mul,
             "/" => Token::Div,
+            "->" => Token::Arrow,
+            "->>" => Token::LongArrow,
             other => Token::CustomBinaryOperator(other.to_owned()),
         });
         let signs = text.get(bare.len()..).unwrap_or_default();
@@ -84,6 +87,30 @@ fn ends_in_sign(operator: &str) -> bool {
     operator.len() > 1
         && operator.ends_with(['+', '-'])
         && !operator.contains(['~', '!', '@', '#', '%', '^', '&', '|', '`', '?'])
+}
+
+/// Every number is held exactly, or is a double that its exponent makes too large or too small for a decimal. One of more
+/// digits than a decimal holds would be rounded.
+fn check_numbers(tokens: &[Token]) -> Result<(), SqlError> {
+    let too_long = |text: &str| {
+        let digits = text.split(['e', 'E']).next().unwrap_or(text);
+        Decimal::parse(digits).is_none()
+    };
+    let numbers = tokens.iter().filter_map(|token| match token {
+        Token::Number(text, _) => Some(text),
+        _ => None,
+    });
+    for text in numbers {
+        // Most are short; that is told at a glance.
+        if text.len() > 18 && too_long(text) {
+            let most = DataType::MAX_PRECISION;
+            let start: String = text.chars().take(20).collect();
+            return Err(SqlError::OutOfRange(format!(
+                "the number {start}… has more than the {most} digits of a DECIMAL"
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn of_parser(error: ParserError) -> SqlError {
