@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryBuilder, StringViewBuilder};
 use arrow::compute::kernels::numeric;
 use arrow::datatypes::{DataType as ArrowType, Float64Type};
+use arrow::error::ArrowError;
 use cachesql_types::{DataType, Value, ValueError};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
 use datafusion::error::DataFusionError;
@@ -23,6 +24,14 @@ pub(crate) enum Arithmetic {
     Subtract,
     Multiply,
     Divide,
+    /// A quotient without what is behind its point: `div`.
+    WholeDivide,
+}
+
+/// Whether a function of that name stands in for an operator.
+pub(super) fn is_operation(name: &str) -> bool {
+    use Arithmetic::{Add, Divide, Multiply, Subtract, WholeDivide};
+    [Add, Subtract, Multiply, Divide, WholeDivide].iter().any(|operation| operation.name() == name)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -38,16 +47,33 @@ impl Arithmetic {
         let function = ScalarUDF::new_from_impl(Checked { operation: self, signature });
         function.call(vec![left, right])
     }
-}
 
-impl ScalarUDFImpl for Checked {
-    fn name(&self) -> &str {
-        match self.operation {
+    /// Its name, where a column is called by what makes it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
             Arithmetic::Add => "add",
             Arithmetic::Subtract => "subtract",
             Arithmetic::Multiply => "multiply",
             Arithmetic::Divide => "divide",
+            Arithmetic::WholeDivide => "div",
         }
+    }
+
+    /// As SQL writes it.
+    pub(super) fn symbol(self) -> &'static str {
+        match self {
+            Arithmetic::Add => "+",
+            Arithmetic::Subtract => "-",
+            Arithmetic::Multiply => "*",
+            Arithmetic::Divide => "/",
+            Arithmetic::WholeDivide => "div",
+        }
+    }
+}
+
+impl ScalarUDFImpl for Checked {
+    fn name(&self) -> &str {
+        self.operation.name()
     }
 
     fn signature(&self) -> &Signature {
@@ -71,8 +97,15 @@ impl ScalarUDFImpl for Checked {
             Arithmetic::Subtract => numeric::sub,
             Arithmetic::Multiply => numeric::mul,
             Arithmetic::Divide => numeric::div,
+            Arithmetic::WholeDivide => return exec_err!("div is an operation on decimals"),
         };
-        datafusion::physical_expr_common::datum::apply(left, right, apply)
+        let out_of_range = |error: DataFusionError| match &error {
+            DataFusionError::ArrowError(inner, _) if matches!(**inner, ArrowError::ArithmeticOverflow(_)) => {
+                DataFusionError::External(Box::new(SqlError::result_out_of_range(self.operation.symbol())))
+            }
+            _ => error,
+        };
+        datafusion::physical_expr_common::datum::apply(left, right, apply).map_err(out_of_range)
     }
 }
 

@@ -1,10 +1,14 @@
 //! DataFusion's path: everything that the direct path does not answer, over the same snapshot.
 
 mod bounded;
+mod clock;
+mod decimals;
 mod doubles;
 mod errors;
 mod exists;
 mod functions;
+mod intervals;
+mod json;
 mod names;
 mod plan;
 mod provider;
@@ -12,7 +16,9 @@ mod scalar;
 mod scan;
 mod semantics;
 mod session;
+mod sign;
 mod stream;
+mod temporal;
 mod watch;
 
 pub(crate) use plan::PlannedQuery;

@@ -11,9 +11,10 @@ use std::ops::ControlFlow;
 use cachesql_table::GroupSnapshot;
 use cachesql_types::{Decimal, TableSchema};
 use sqlparser::ast::{
-    CastKind, DataType, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select,
-    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias, TableFactor, Value, ValueWithSpan,
-    VisitMut, VisitorMut, WindowType, visit_expressions_mut, visit_relations,
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias, TableFactor, Value, ValueWithSpan, VisitMut,
+    VisitorMut, WindowType, visit_expressions_mut, visit_relations,
 };
 
 use super::exists::{count_in_order, count_in_select};
@@ -21,6 +22,9 @@ use crate::bind::object_name;
 
 /// Key of the field metadata that holds the spelling of a column.
 pub(crate) const SPELLING_METADATA: &str = "cachesql.name";
+
+/// What the names of repeated columns begin with.
+pub(crate) const REPEATED: &str = "__column_";
 
 /// Which spellings are kept, and which were met.
 #[derive(Debug, Default)]
@@ -191,6 +195,10 @@ impl VisitorMut for Folder<'_> {
                 path.iter_mut().for_each(|ident| self.folding.lower(ident));
             }
             Expr::Function(function) => {
+                if let Some(operator) = as_operator(function) {
+                    *expr = operator;
+                    return ControlFlow::Continue(());
+                }
                 for part in &mut function.name.0 {
                     if let ObjectNamePart::Identifier(ident) = part {
                         ident.value = ident.value.to_ascii_lowercase();
@@ -228,6 +236,23 @@ impl Folder<'_> {
             columns.iter_mut().for_each(|name| self.folding.lower_object(name));
         }
     }
+}
+
+/// `mod` and `div`, which are operators by other names.
+fn as_operator(function: &Function) -> Option<Expr> {
+    let op = match function.name.to_string().to_ascii_lowercase().as_str() {
+        "mod" => BinaryOperator::Modulo,
+        "div" => BinaryOperator::MyIntegerDivide,
+        _ => return None,
+    };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(left)), FunctionArg::Unnamed(FunctionArgExpr::Expr(right))] =
+        list.args.as_slice()
+    else {
+        return None;
+    };
+    let side = |expr: &Expr| Box::new(Expr::Nested(Box::new(expr.clone())));
+    Some(Expr::Nested(Box::new(Expr::BinaryOp { left: side(left), op, right: side(right) })))
 }
 
 /// A number whose digits DataFusion would not read as the direct path does: decimals are written without exponent, and what
@@ -275,7 +300,7 @@ fn name_repeated(items: &mut [SelectItem]) {
             _ => false,
         };
         if repeated {
-            let alias = Ident::new(format!("__column_{position}"));
+            let alias = Ident::new(format!("{REPEATED}{position}"));
             match item {
                 SelectItem::UnnamedExpr(expr) => {
                     *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };

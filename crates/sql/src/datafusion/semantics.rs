@@ -10,7 +10,9 @@ use cachesql_types::{DataType, Value};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::expr::{InList, Placeholder};
+use datafusion::logical_expr::expr::{
+    InList, InSubquery, Placeholder, ScalarFunction, WindowFunction, WindowFunctionParams,
+};
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr, TypePlanner,
 };
@@ -20,9 +22,13 @@ use datafusion::logical_expr::{
 };
 use sqlparser::ast::{self, BinaryOperator};
 
+use super::decimals::decimal_arithmetic;
 use super::doubles::{put_alternatives_right, put_union_right, recompute_schemas};
 use super::functions::{Arithmetic, as_written, joined, text_to_uuid, uuid_to_text, widened};
+use super::intervals::{comparable_intervals, interval_text, is_interval, is_length, with_parts};
+use super::json::part_of;
 use super::scalar::{plan_field, scalar_of, sql_type};
+use super::temporal::dates_apart;
 use crate::error::SqlError;
 
 /// Plans operators as PostgreSQL does.
@@ -32,6 +38,12 @@ pub(crate) struct PostgresOperators;
 impl ExprPlanner for PostgresOperators {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let RawBinaryExpr { op, left, right } = expr;
+        if matches!(op, BinaryOperator::Arrow | BinaryOperator::LongArrow) {
+            return part_of(left, right, op == BinaryOperator::LongArrow, schema).map(PlannerResult::Planned);
+        }
+        if let Some(symbol) = refused(&op) {
+            return Err(external(SqlError::NotSupported(format!("the operator {symbol}"))));
+        }
         let (left, right) = (typed_by(left, &right, schema), right);
         let (right, left) = (typed_by(right, &left, schema), left);
         if let Some(operator) = comparison(&op) {
@@ -62,9 +74,23 @@ impl ExprPlanner for PostgresOperators {
     fn plan_window(&self, mut expr: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
         if let WindowFunctionDefinition::AggregateUDF(func) = &expr.func_def {
             expr.args = aggregated(func.name(), expr.args);
+            return Ok(PlannerResult::Original(expr));
         }
-        Ok(PlannerResult::Original(expr))
+        let number = match expr.func_def.name() {
+            "row_number" | "rank" | "dense_rank" => ArrowType::Int64,
+            "ntile" => ArrowType::Int32,
+            _ => return Ok(PlannerResult::Original(expr)),
+        };
+        // DataFusion counts without sign.
+        Ok(PlannerResult::Planned(cast(window_function(expr), number)))
     }
+}
+
+fn window_function(raw: RawWindowExpr) -> Expr {
+    let RawWindowExpr { func_def: fun, args, partition_by, order_by, window_frame, filter, null_treatment, distinct } =
+        raw;
+    let params = WindowFunctionParams { args, partition_by, order_by, window_frame, filter, null_treatment, distinct };
+    Expr::from(WindowFunction { fun, params })
 }
 
 /// The arguments of an aggregate: widened for a sum, and told apart where they differ in a cast alone.
@@ -101,12 +127,28 @@ fn comparison(op: &BinaryOperator) -> Option<Operator> {
     })
 }
 
+/// Operators on JSON and arrays that DataFusion would refuse when the rows are there already.
+fn refused(op: &BinaryOperator) -> Option<String> {
+    use BinaryOperator::{
+        ArrowAt, AtArrow, AtAt, AtQuestion, HashArrow, HashLongArrow, HashMinus, PGCustomBinaryOperator,
+    };
+    match op {
+        ArrowAt | AtArrow | AtAt | AtQuestion | HashArrow | HashLongArrow | HashMinus | PGCustomBinaryOperator(_) => {
+            Some(op.to_string())
+        }
+        BinaryOperator::Custom(symbol) => Some(symbol.clone()),
+        _ => None,
+    }
+}
+
 fn arithmetic(op: &BinaryOperator) -> Option<Arithmetic> {
     Some(match op {
         BinaryOperator::Plus => Arithmetic::Add,
         BinaryOperator::Minus => Arithmetic::Subtract,
         BinaryOperator::Multiply => Arithmetic::Multiply,
         BinaryOperator::Divide => Arithmetic::Divide,
+        // What `div(a, b)` has become.
+        BinaryOperator::MyIntegerDivide => Arithmetic::WholeDivide,
         _ => return None,
     })
 }
@@ -128,7 +170,7 @@ fn typed_by(expr: Expr, other: &Expr, schema: &DFSchema) -> Expr {
     expr
 }
 
-fn quoted(expr: &Expr) -> Option<&str> {
+pub(super) fn quoted(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Literal(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)), _) => Some(text),
         _ => None,
@@ -156,6 +198,9 @@ fn kind(data_type: &ArrowType) -> Kind {
 
 /// The two sides of a comparison, made to compare as PostgreSQL compares them, or refused.
 fn comparable_sides(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
+    if let Some(lengths) = comparable_intervals(&left, &right, schema) {
+        return Ok(lengths);
+    }
     let (Ok((_, left_field)), Ok((_, right_field))) = (left.to_field(schema), right.to_field(schema)) else {
         return Ok((left, right));
     };
@@ -168,15 +213,21 @@ fn comparable_sides(left: Expr, op: Operator, right: Expr, schema: &DFSchema) ->
         let read = read_as(left, &right_field)?;
         return comparable_sides_of_kind(read, right, &right_field, &right_field);
     }
-    let null = |field: &FieldRef| *field.data_type() == ArrowType::Null;
-    if left_kind != right_kind
-        && !null(&left_field)
-        && !null(&right_field)
-        && let (Some(a), Some(b)) = (sql_type(&left_field), sql_type(&right_field))
-    {
-        return Err(external(SqlError::no_operator(a, &op.to_string(), b)));
-    }
+    check_kinds(&left_field, &op.to_string(), &right_field)?;
     comparable_sides_of_kind(left, right, &left_field, &right_field)
+}
+
+/// An error when values of one field do not compare with those of the other.
+fn check_kinds(left: &FieldRef, op: &str, right: &FieldRef) -> Result<()> {
+    let null = |field: &FieldRef| *field.data_type() == ArrowType::Null;
+    if kind(left.data_type()) != kind(right.data_type())
+        && !null(left)
+        && !null(right)
+        && let (Some(a), Some(b)) = (sql_type(left), sql_type(right))
+    {
+        return Err(external(SqlError::no_operator(a, op, b)));
+    }
+    Ok(())
 }
 
 fn comparable_sides_of_kind(
@@ -197,7 +248,7 @@ fn as_double(expr: Expr, data_type: &ArrowType) -> Expr {
 }
 
 /// A quoted literal read as a field's type; other expressions, and types that are not ours, stay.
-fn read_as(expr: Expr, field: &FieldRef) -> Result<Expr> {
+pub(super) fn read_as(expr: Expr, field: &FieldRef) -> Result<Expr> {
     let (Some(text), Some(data_type)) = (quoted(&expr), sql_type(field)) else { return Ok(expr) };
     if *field.data_type() == ArrowType::Null {
         return Ok(expr);
@@ -217,7 +268,16 @@ fn checked(operation: Arithmetic, left: &Expr, right: &Expr, schema: &DFSchema) 
     };
     let (left, right) = (read(left, &b)?, read(right, &a)?);
     let (Ok(a), Ok(b)) = (left.get_type(schema), right.get_type(schema)) else { return Ok(None) };
+    if let Some(planned) = dates_apart(operation, &left, &right, schema) {
+        return Ok(Some(planned));
+    }
     let floating = a.is_floating() || b.is_floating();
+    if !floating && let Some(planned) = decimal_arithmetic(operation, (&left, &a), (&right, &b)) {
+        return Ok(Some(planned));
+    }
+    if operation == Arithmetic::WholeDivide {
+        return Err(external(SqlError::no_operator(DataType::Double, "div", DataType::Double)));
+    }
     if a.is_numeric() && b.is_numeric() && floating && operation == Arithmetic::Divide {
         return Ok(Some(operation.of(as_double(left, &a), as_double(right, &b))));
     }
@@ -235,6 +295,7 @@ fn as_text(side: &Expr, schema: &DFSchema) -> Option<(Expr, Kind)> {
     let text = match &own {
         _ if kind(&own) == Kind::Text => side.clone(),
         ArrowType::FixedSizeBinary(16) => uuid_to_text(side.clone()),
+        interval if is_interval(interval) => interval_text(side.clone()),
         ArrowType::Boolean | ArrowType::Null => cast(side.clone(), ArrowType::Utf8View),
         _ if own.is_primitive() => cast(side.clone(), ArrowType::Utf8View),
         _ => return None,
@@ -292,13 +353,16 @@ fn put_expr_right(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::InList(InList { expr, list, negated }) => {
             let mut fixed = Vec::with_capacity(list.len());
+            let mut length = None;
             for item in list {
                 // The left side is a copy each time; only the items change, unless all of them are doubles now.
-                let (_, item) = comparable_sides(expr.as_ref().clone(), Operator::Eq, item, schema)?;
+                let (left, item) = comparable_sides(expr.as_ref().clone(), Operator::Eq, item, schema)?;
+                length = Some(left).filter(is_length).or(length);
                 fixed.push(item);
             }
             let floats = fixed.iter().any(|i| i.get_type(schema).is_ok_and(|t| t.is_floating()));
             let left = match expr.get_type(schema) {
+                _ if let Some(length) = length => length,
                 Ok(own) if floats && own.is_numeric() => as_double(*expr, &own),
                 _ => *expr,
             };
@@ -334,8 +398,28 @@ fn put_expr_right(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 (Some(from), to) if kind(&from) == Kind::Text && *to == uuid => {
                     Ok(Transformed::yes(text_to_uuid(*expr)))
                 }
+                (Some(from), to) if is_interval(&from) && kind(to) == Kind::Text => {
+                    Ok(Transformed::yes(interval_text(*expr)))
+                }
                 _ => Ok(Transformed::no(Expr::Cast(Cast { expr, field }))),
             }
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+            if let (Ok((_, own)), Some(other)) = (expr.to_field(schema), subquery.subquery.schema().fields().first())
+                && quoted(&expr).is_none()
+            {
+                check_kinds(&own, "=", other)?;
+            }
+            Ok(Transformed::no(Expr::InSubquery(InSubquery { expr, subquery, negated })))
+        }
+        Expr::ScalarFunction(ScalarFunction { func, mut args }) if func.name() == "date_part" => {
+            match args.pop() {
+                Some(last) if last.get_type(schema).is_ok_and(|own| matches!(own, ArrowType::Duration(_))) => {
+                    args.push(with_parts(last));
+                }
+                last => args.extend(last),
+            }
+            Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args })))
         }
         other => Ok(Transformed::no(other)),
     }

@@ -11,9 +11,11 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::SessionConfig;
 
 use super::bounded::bounded;
+use super::clock::clocks;
 use super::errors::of_datafusion;
 use super::provider::ScannedSnapshot;
 use super::semantics::{PostgresOperators, TableTypes};
+use super::sign::sign;
 use crate::error::SqlError;
 
 /// Streams that a plan works by: two cores are usual.
@@ -38,7 +40,10 @@ impl Session {
         parser.enable_ident_normalization = false;
         parser.parse_float_as_decimal = true;
         let mut builder = SessionStateBuilder::new().with_config(config).with_default_features();
-        let functions = bounded(builder.scalar_functions().take().unwrap_or_default());
+        let mut functions = bounded(builder.scalar_functions().take().unwrap_or_default());
+        // They take the place of functions of the same names.
+        functions.extend(clocks());
+        functions.push(sign());
         let mut planners = builder.expr_planners().take().unwrap_or_default();
         planners.insert(0, Arc::new(PostgresOperators));
         let builder = builder.with_scalar_functions(functions);
