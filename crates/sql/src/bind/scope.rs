@@ -85,14 +85,11 @@ impl Scope {
             [column] => self.unqualified(&column.value),
             [table, column] => {
                 let at = self.table_labelled(&table.value).ok_or(Unfit::Shape)?;
-                let found = self.tables.get(at).and_then(|t| t.table.schema().column(&column.value));
-                match found {
-                    Some(position) => Ok((at, position)),
-                    None => Err(Unfit::Error(SqlError::UnknownColumn {
-                        table: Some(table.value.clone()),
-                        column: column.value.clone(),
-                    })),
-                }
+                let schema = self.tables.get(at).map(|t| t.table.schema()).ok_or(Unfit::Shape)?;
+                schema.column(&column.value).map(|position| (at, position)).ok_or_else(|| {
+                    let table = Some(schema.name.clone());
+                    Unfit::Error(SqlError::UnknownColumn { table, column: column.value.clone() })
+                })
             }
             _ => Err(Unfit::Shape),
         }

@@ -40,6 +40,19 @@ const OTHERWISE: &[&str] = &[
     "to_timestamp_nanos",
 ];
 const LEFT_OUT: &[&str] = &["range", "generate_series", "array_repeat", "array_resize", "levenshtein", "version"];
+/// What tells of how values are held, or of files that there are none of.
+const INSIDES: &[&str] = &[
+    "arrow_cast",
+    "arrow_field",
+    "arrow_metadata",
+    "arrow_try_cast",
+    "arrow_typeof",
+    "cast_to_type",
+    "file_row_index",
+    "input_file_name",
+    "try_cast_to_type",
+    "with_metadata",
+];
 
 thread_local! {
     static MADE: Cell<usize> = const { Cell::new(0) };
@@ -89,7 +102,7 @@ pub(crate) fn batch_rows(plan: &LogicalPlan, usual: usize) -> Result<usize> {
 
 /// DataFusion's functions without those that are not for strangers' statements, and with the others held in bounds.
 pub(crate) fn bounded(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
-    let goes = |name: &str| LEFT_OUT.contains(&name) || OTHERWISE.contains(&name);
+    let goes = |name: &str| [LEFT_OUT, OTHERWISE, INSIDES].iter().any(|list| list.contains(&name));
     let kept = functions.into_iter().filter(|f| !goes(f.name()));
     kept.map(|function| match growth(function.name()) {
         Some(growth) => Arc::new(ScalarUDF::new_from_impl(Bounded { inner: function, growth })),

@@ -20,13 +20,16 @@ use sqlparser::ast::{self, Expr, LimitClause, Query, Statement, Visit, Visitor};
 
 use super::bounded::{batch_rows, begin_batch};
 use super::errors::of_datafusion;
-use super::names::{Folding, ItemName, SPELLING_METADATA, item_names};
+use super::functions::is_operation;
+use super::names::{Folding, ItemName, REPEATED, SPELLING_METADATA, item_names};
 use super::provider::SnapshotTable;
+use super::respell::respelt;
 use super::scalar::{plan_field, scalar_of, sql_type};
 use super::semantics::put_right;
 use super::session::Session;
 use super::stream::RowStream;
 use super::watch::{Deadline, watched};
+use super::words::sql_words;
 use crate::answer::ColumnInfo;
 use crate::bind::ParameterTypes;
 use crate::error::SqlError;
@@ -63,7 +66,8 @@ impl PlannedQuery {
         let catalog = Catalog::new(session.planning(), snapshot, &folding, with_row_id);
         let mut types = types.clone();
         type_limits(&statement, &mut types)?;
-        let mut plan = catalog.plan(&statement, types.known())?;
+        let respelt = |error| respelt(error, query, &folding, snapshot);
+        let mut plan = catalog.plan(&statement, types.known()).map_err(respelt)?;
         // Types that the first planning found are given to a second, so that it coerces to them.
         let before = types.known().to_vec();
         let found = found_parameters(&plan)?;
@@ -73,10 +77,14 @@ impl PlannedQuery {
         let parameters = types.finish();
         if before.iter().any(Option::is_none) {
             let known: Vec<_> = parameters.iter().copied().map(Some).collect();
-            plan = catalog.plan(&statement, &known)?;
+            plan = catalog.plan(&statement, &known).map_err(respelt)?;
         }
-        let plan = put_right(plan).map_err(of_datafusion)?;
-        let columns = answer_columns(&plan, query, &folding)?;
+        let plan = put_right(plan).map_err(|error| respelt(of_datafusion(error)))?;
+        // Its columns have the types that running it will give them: types are brought together there.
+        let config = session.planning().config_options();
+        let analyzed = session.planning().analyzer().execute_and_check(plan.clone(), config, |_, _| {});
+        let analyzed = analyzed.map_err(|error| respelt(of_datafusion(error)))?;
+        let columns = answer_columns(&analyzed, query, &folding)?;
         let tables = folding.tables.iter().filter_map(|t| Some(snapshot.table(t)?.schema().clone())).collect();
         Ok(PlannedQuery { plan, columns, parameters, found, tables })
     }
@@ -201,13 +209,28 @@ fn answer_columns(plan: &LogicalPlan, query: &Query, folding: &Folding) -> Resul
         let name = match item {
             ItemName::Given(name) => name,
             ItemName::Column(name) => spelt(&folding.fold(&name)).unwrap_or(name),
-            ItemName::Unnamed => spelt(field.name()).unwrap_or_else(|| field.name().clone()),
+            ItemName::Unnamed => spelt(field.name()).unwrap_or_else(|| made_name(field.name())),
         };
-        let data_type = sql_type(field)
-            .ok_or_else(|| SqlError::NotSupported(format!("column {name:?} would be of type {}", field.data_type())))?;
+        let data_type = sql_type(field).ok_or_else(|| {
+            let data_type = sql_words(&field.data_type().to_string());
+            let hint = if data_type == "INTERVAL" { "; a cast to TEXT helps" } else { "" };
+            SqlError::NotSupported(format!("a result of type {data_type} (column {name:?}){hint}"))
+        })?;
         Ok(ColumnInfo { name, data_type })
     };
     fields.iter().zip(items).map(column).collect()
+}
+
+/// The name of a column that an inner SELECT made and gave no alias: PostgreSQL's, where DataFusion calls it by how it is
+/// made.
+fn made_name(name: &str) -> String {
+    let function = name.split_once('(').map(|(function, _)| function);
+    let is_word = |text: &str| text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    match function {
+        Some(function) if is_word(function) && !function.is_empty() && !is_operation(function) => function.to_owned(),
+        None if is_word(name) && !name.starts_with(REPEATED) => name.to_owned(),
+        _ => "?column?".to_owned(),
+    }
 }
 
 /// The tables of a statement, and DataFusion's functions.

@@ -237,6 +237,11 @@ impl VisitorMut for Clauses {
         if !query.locks.is_empty() {
             return ControlFlow::Break("FOR UPDATE and FOR SHARE");
         }
+        if let SetExpr::Select(select) = &*query.body
+            && select.into.is_some()
+        {
+            return ControlFlow::Break("SELECT INTO");
+        }
         if query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some() {
             return ControlFlow::Break("such a clause behind a query");
         }

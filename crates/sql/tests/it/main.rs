@@ -3,5 +3,6 @@
 mod bad_input;
 mod differential;
 mod fixture;
+mod postgresql;
 mod reads;
 mod writes;
