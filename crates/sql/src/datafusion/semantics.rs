@@ -349,25 +349,28 @@ fn in_list(expr: Expr, mut list: Vec<Expr>, negated: bool) -> Expr {
     }
 }
 
+/// IN with its sides made to compare.
+fn comparable_list(InList { expr, list, negated }: InList, schema: &DFSchema) -> Result<Expr> {
+    let mut fixed = Vec::with_capacity(list.len());
+    let mut length = None;
+    for item in list {
+        // The left side is a copy each time; only the items change, unless all of them are doubles now.
+        let (left, item) = comparable_sides(expr.as_ref().clone(), Operator::Eq, item, schema)?;
+        length = Some(left).filter(is_length).or(length);
+        fixed.push(item);
+    }
+    let floats = fixed.iter().any(|i| i.get_type(schema).is_ok_and(|t| t.is_floating()));
+    let left = match expr.get_type(schema) {
+        _ if let Some(length) = length => length,
+        Ok(own) if floats && own.is_numeric() => as_double(*expr, &own),
+        _ => *expr,
+    };
+    Ok(in_list(left, fixed, negated))
+}
+
 fn put_expr_right(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
-        Expr::InList(InList { expr, list, negated }) => {
-            let mut fixed = Vec::with_capacity(list.len());
-            let mut length = None;
-            for item in list {
-                // The left side is a copy each time; only the items change, unless all of them are doubles now.
-                let (left, item) = comparable_sides(expr.as_ref().clone(), Operator::Eq, item, schema)?;
-                length = Some(left).filter(is_length).or(length);
-                fixed.push(item);
-            }
-            let floats = fixed.iter().any(|i| i.get_type(schema).is_ok_and(|t| t.is_floating()));
-            let left = match expr.get_type(schema) {
-                _ if let Some(length) = length => length,
-                Ok(own) if floats && own.is_numeric() => as_double(*expr, &own),
-                _ => *expr,
-            };
-            Ok(Transformed::yes(in_list(left, fixed, negated)))
-        }
+        Expr::InList(list) => Ok(Transformed::yes(comparable_list(list, schema)?)),
         // IS [NOT] DISTINCT FROM is no operator to the planner of operators.
         Expr::BinaryExpr(BinaryExpr {
             left,
