@@ -10,6 +10,7 @@ mod access;
 mod cell;
 mod check;
 mod difference;
+mod image;
 mod index;
 mod memory;
 mod operation;
@@ -23,6 +24,7 @@ mod table_write;
 mod wire;
 
 pub use cell::Cell;
+pub use image::{ImageError, ImageReader};
 pub use index::{Index, IndexRange, RowIds};
 pub use memory::{MemoryUse, TableMemory};
 pub use operation::{Applied, Operation, PutMode};

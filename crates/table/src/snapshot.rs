@@ -26,9 +26,9 @@ struct State {
 
 /// Rows on their way into a table.
 #[derive(Clone)]
-struct Load {
-    schema: Arc<TableSchema>,
-    staged: StagedRows,
+pub(crate) struct Load {
+    pub(crate) schema: Arc<TableSchema>,
+    pub(crate) staged: StagedRows,
 }
 
 impl GroupSnapshot {
@@ -69,6 +69,35 @@ impl GroupSnapshot {
     /// Loads that are under way: number, table, rows so far.
     pub fn loads(&self) -> impl Iterator<Item = (u64, &str, u64)> {
         self.0.loads.iter().map(|(number, load)| (*number, load.schema.name.as_str(), load.staged.rows()))
+    }
+
+    /// The same with their rows.
+    pub(crate) fn begun(&self) -> impl Iterator<Item = (u64, &Load)> {
+        self.0.loads.iter().map(|(number, load)| (*number, &**load))
+    }
+
+    /// A snapshot of tables in the order of their names.
+    pub(crate) fn of_parts(
+        index: LogIndex,
+        definitions: LogIndex,
+        tables: Vec<Arc<Table>>,
+        loads: BTreeMap<u64, Arc<Load>>,
+    ) -> GroupSnapshot {
+        GroupSnapshot(Arc::new(State { index, definitions, tables, loads }))
+    }
+
+    /// The same at a later position: writes are applied before their position is known, and others may come between. A
+    /// position that is not later leaves it where it is.
+    pub fn at(self, index: LogIndex) -> GroupSnapshot {
+        if index <= self.0.index {
+            return self;
+        }
+        let mut state = Arc::unwrap_or_clone(self.0);
+        if state.definitions == state.index {
+            state.definitions = index;
+        }
+        state.index = index;
+        GroupSnapshot(Arc::new(state))
     }
 
     /// Applies operations, all or none, in order: each sees what those before it did. The outcome depends on this

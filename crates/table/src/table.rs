@@ -13,6 +13,7 @@ use crate::index::tree::Tree;
 use crate::memory::TableMemory;
 use crate::row::{Row, RowId, RowKey};
 use crate::rows::build::{Layout, array_of, view_schema};
+use crate::rows::column::Column;
 use crate::rows::store::{ChunkRows, RowStore};
 
 /// How long rows are kept, and how many.
@@ -151,6 +152,34 @@ impl Table {
                 batch_of(schema, arrays.collect::<Option<_>>()?, live.len())
             }
         }
+    }
+
+    /// The live rows of one chunk in the layout of `cachesql_types::arrow_schema`, and their numbers when the table has no primary
+    /// key. `None` for a chunk without rows.
+    pub(crate) fn plain_chunk(&self, chunk: usize) -> Option<(RecordBatch, Option<Vec<u64>>)> {
+        let schema = Arc::new(cachesql_types::arrow_schema(&self.schema));
+        let rows = self.rows.chunk(chunk)?;
+        let live: Vec<usize> = rows.live().collect();
+        let (batch, numbers) = match rows {
+            ChunkRows::Sealed(slot) => {
+                let arrays = slot.chunk.columns().iter().map(Column::plain).collect();
+                let batch = batch_of(schema, arrays, slot.chunk.rows())?;
+                let batch = match slot.deleted.live_mask(slot.chunk.rows()) {
+                    Some(mask) => filter_record_batch(&batch, &mask).ok()?,
+                    None => batch,
+                };
+                (batch, live.iter().filter_map(|offset| slot.numbers.get(*offset)).collect::<Vec<u64>>())
+            }
+            ChunkRows::Tail(tail) => {
+                let rows: Vec<_> = live.iter().filter_map(|offset| tail.get(*offset)).collect();
+                let arrays = self.types.iter().enumerate().map(|(column, data_type)| {
+                    let cells = rows.iter().map(|row| row.values.get(column).map_or(Cell::Null, Cell::of_value));
+                    array_of(*data_type, Layout::Plain, cells)
+                });
+                (batch_of(schema, arrays.collect(), rows.len())?, rows.iter().map(|row| row.number).collect())
+            }
+        };
+        Some((batch, self.numbers.is_some().then_some(numbers)))
     }
 
     /// The named rows, in the order given. A row that is not there is left out; callers

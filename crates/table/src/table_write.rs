@@ -12,7 +12,7 @@ use crate::index::{Index, RowIndexKey};
 use crate::operation::PutMode;
 use crate::refusal::Refusal;
 use crate::row::{RowId, RowKey};
-use crate::rows::chunk::{Chunk, Numbers};
+use crate::rows::chunk::Numbers;
 use crate::staged::StagedRows;
 use crate::table::{Retention, Table};
 
@@ -200,24 +200,56 @@ impl Table {
     /// The table with other rows: indexes are built from sorted runs.
     pub(crate) fn replaced_by(&self, staged: StagedRows) -> Result<Table, Refusal> {
         let mut table = Table::new(self.schema.clone(), self.retention, self.next_number);
-        let chunks: Vec<Arc<Chunk>> = staged.finish();
-        for chunk in chunks {
-            let (rows, first) = (chunk.rows() as u64, table.next_number);
-            let numbers = if table.numbers.is_some() { Numbers::From(first) } else { Numbers::None };
-            let slot = table.rows.adopt(chunk, numbers).ok_or_else(|| self.too_many_rows())?;
-            if table.numbers.is_some() {
-                table.next_number += rows;
-            }
-            debug_assert!(slot < crate::rows::store::MAX_SLOTS);
+        let mut next = table.next_number;
+        let keyless = table.numbers.is_some();
+        table.take_chunks(staged, |rows| {
+            let first = next;
+            next += rows as u64;
+            if keyless { Numbers::From(first) } else { Numbers::None }
+        })?;
+        if keyless {
+            table.next_number = next;
         }
-        if table.numbers.is_some() {
-            let numbered = table.rows.iter().filter_map(|id| Some((table.rows.number(id)?, id.0)));
-            table.numbers = Some(Tree::from_sorted(numbered));
-        }
-        let mut indexes = std::mem::take(&mut table.indexes);
-        indexes.iter_mut().try_for_each(|index| table.fill(index))?;
-        table.indexes = indexes;
         Ok(table)
+    }
+
+    /// A table of rows that were another member's, each with the number that it has there when the table is one without primary
+    /// key.
+    pub(crate) fn of_rows(
+        staged: StagedRows,
+        numbers: Vec<u64>,
+        retention: Retention,
+        next_number: u64,
+    ) -> Result<Table, Refusal> {
+        let schema = staged.schema().clone();
+        if numbers.iter().any(|number| *number >= next_number) {
+            return Err(misnumbered(&schema));
+        }
+        let mut table = Table::new(schema, retention, next_number);
+        let mut numbers = numbers.into_iter();
+        table.take_chunks(staged, |rows| Numbers::of(numbers.by_ref().take(rows).collect()))?;
+        Ok(table)
+    }
+
+    /// Fills an empty table with rows and builds its indexes.
+    fn take_chunks(&mut self, staged: StagedRows, mut number: impl FnMut(usize) -> Numbers) -> Result<(), Refusal> {
+        for chunk in staged.finish() {
+            let numbers = number(chunk.rows());
+            self.rows.adopt(chunk, numbers).ok_or_else(|| self.too_many_rows())?;
+        }
+        if self.numbers.is_some() {
+            let numbered = self.rows.iter().filter_map(|id| Some((self.rows.number(id)?, id.0)));
+            let mut numbered: Vec<(u64, u32)> = numbered.collect();
+            numbered.sort_unstable();
+            if numbered.array_windows().any(|[(a, _), (b, _)]| a == b) {
+                return Err(misnumbered(&self.schema));
+            }
+            self.numbers = Some(Tree::from_sorted(numbered.into_iter()));
+        }
+        let mut indexes = std::mem::take(&mut self.indexes);
+        indexes.iter_mut().try_for_each(|index| self.fill(index))?;
+        self.indexes = indexes;
+        Ok(())
     }
 
     fn too_many_rows(&self) -> Refusal {
@@ -233,6 +265,10 @@ impl Table {
         };
         Refusal::KeyShape { table: self.schema.name.clone(), wanted }
     }
+}
+
+fn misnumbered(schema: &TableSchema) -> Refusal {
+    Refusal::Batch { table: schema.name.clone(), detail: "two rows have one number, or one that is not given yet".to_owned() }
 }
 
 fn holder(primary: &Index, row: &[Value]) -> Option<RowId> {

@@ -5,9 +5,11 @@
 //! allocated, so that memory is bounded by the input's size, and hostile bytes are an error.
 
 mod batch;
+mod piece;
 mod read;
 mod write;
 
+pub(crate) use self::piece::Piece;
 pub use self::read::DecodeError;
 
 use cachesql_types::DataType;
@@ -35,6 +37,15 @@ mod operation_tag {
     pub(super) const LOAD_ROWS: u8 = 12;
     pub(super) const FINISH_LOAD: u8 = 13;
     pub(super) const ABANDON_LOAD: u8 = 14;
+}
+
+/// Tags of the pieces of a snapshot's image.
+mod piece_tag {
+    pub(super) const TABLE: u8 = 1;
+    pub(super) const ROWS: u8 = 2;
+    pub(super) const NUMBERED_ROWS: u8 = 3;
+    pub(super) const LOAD: u8 = 4;
+    pub(super) const END: u8 = 5;
 }
 
 /// Tags of values, and of the types of columns. A boolean value's tag says which it is.

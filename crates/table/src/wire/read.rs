@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
         Ok(Column { name, data_type, nullable })
     }
 
-    fn schema(&mut self) -> Result<TableSchema> {
+    pub(super) fn schema(&mut self) -> Result<TableSchema> {
         let name = self.name()?;
         let columns = self.list(Reader::column)?;
         let key = self.list(Reader::count)?;
@@ -222,12 +222,11 @@ impl<'a> Reader<'a> {
         Ok(Operation::Put { table, rows, mode })
     }
 
-    fn retention(&mut self) -> Result<Operation> {
-        let table = self.name()?;
+    /// The ttl in milliseconds, and the most rows.
+    pub(super) fn retention(&mut self) -> Result<(Option<u64>, Option<u64>)> {
         let flags = self.flags(flag::TTL | flag::MAX_ROWS)?;
         let mut optional = |bit: u8| if flags & bit == 0 { Ok(None) } else { self.number().map(Some) };
-        let (ttl_ms, max_rows) = (optional(flag::TTL)?, optional(flag::MAX_ROWS)?);
-        Ok(Operation::SetRetention { table, ttl_ms, max_rows })
+        Ok((optional(flag::TTL)?, optional(flag::MAX_ROWS)?))
     }
 
     pub(super) fn operation(&mut self) -> Result<Operation> {
@@ -241,7 +240,11 @@ impl<'a> Reader<'a> {
             operation_tag::DELETE => Operation::Delete { table: self.name()?, keys: self.list(Reader::key)? },
             operation_tag::TRUNCATE => Operation::Truncate { table: self.name()? },
             operation_tag::COMPACT => Operation::Compact { table: self.name()? },
-            operation_tag::SET_RETENTION => self.retention()?,
+            operation_tag::SET_RETENTION => {
+                let table = self.name()?;
+                let (ttl_ms, max_rows) = self.retention()?;
+                Operation::SetRetention { table, ttl_ms, max_rows }
+            }
             operation_tag::BEGIN_LOAD => Operation::BeginLoad { load: self.number()?, schema: self.schema()? },
             operation_tag::LOAD_ROWS => Operation::LoadRows { load: self.number()?, batch: batch::read(self)? },
             operation_tag::FINISH_LOAD => Operation::FinishLoad { load: self.number()? },

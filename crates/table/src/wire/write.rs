@@ -91,7 +91,7 @@ fn index(out: &mut Vec<u8>, index: &IndexDefinition) {
     out.push(if index.unique { flag::UNIQUE } else { 0 });
 }
 
-fn schema(out: &mut Vec<u8>, schema: &TableSchema) {
+pub(super) fn schema(out: &mut Vec<u8>, schema: &TableSchema) {
     bytes(out, schema.name.as_bytes());
     count(out, schema.columns.len());
     for column in &schema.columns {
@@ -115,6 +115,11 @@ fn key(out: &mut Vec<u8>, key: &RowKey) {
             number(out, *n);
         }
     }
+}
+
+pub(super) fn retention(out: &mut Vec<u8>, ttl_ms: Option<u64>, max_rows: Option<u64>) {
+    out.push(ttl_ms.map_or(0, |_| flag::TTL) | max_rows.map_or(0, |_| flag::MAX_ROWS));
+    ttl_ms.into_iter().chain(max_rows).for_each(|n| number(out, n));
 }
 
 fn tagged(out: &mut Vec<u8>, tag: u8, table: &str) {
@@ -160,9 +165,7 @@ pub(super) fn operation(out: &mut Vec<u8>, operation: &Operation) {
         Operation::Compact { table } => tagged(out, operation_tag::COMPACT, table),
         Operation::SetRetention { table, ttl_ms, max_rows } => {
             tagged(out, operation_tag::SET_RETENTION, table);
-            let flags = ttl_ms.map_or(0, |_| flag::TTL) | max_rows.map_or(0, |_| flag::MAX_ROWS);
-            out.push(flags);
-            ttl_ms.iter().chain(max_rows).for_each(|n| number(out, *n));
+            retention(out, *ttl_ms, *max_rows);
         }
         Operation::BeginLoad { schema: shape, load } => {
             numbered(out, operation_tag::BEGIN_LOAD, *load);

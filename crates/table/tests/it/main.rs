@@ -3,5 +3,6 @@
 
 mod arrays;
 mod basics;
+mod image;
 mod model;
 mod random;

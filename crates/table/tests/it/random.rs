@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use cachesql_table::{ApplyError, GroupSnapshot, IndexRange, Operation, PutMode, StagedRows};
+use cachesql_table::{ApplyError, GroupSnapshot, ImageReader, IndexRange, Operation, PutMode, StagedRows};
 use cachesql_types::{Column, DataType, Decimal, IndexDefinition, TableSchema, Value, arrow_schema};
 use proptest::prelude::*;
 
@@ -159,6 +159,8 @@ enum Step {
         batches: u64,
     },
     Retain(bool),
+    /// Goes on with what another member makes of the image.
+    Restore,
     /// What turns the rows into others, applied.
     Refresh {
         first: u64,
@@ -182,6 +184,7 @@ fn steps(many: u64, length: usize) -> impl Strategy<Value = Vec<Step>> {
         2 => (0_u64..100_000, 0..=many, 1_u64..4)
             .prop_map(|(first, count, batches)| Step::Load { first, count, batches }),
         1 => any::<bool>().prop_map(Step::Retain),
+        2 => Just(Step::Restore),
         1 => (0_u64..100_000, 0..=many).prop_map(|(first, count)| Step::Refresh { first, count }),
     ];
     prop::collection::vec(step, 1..length)
@@ -311,8 +314,17 @@ impl Pair {
                 let operation = Operation::SetRetention { table, ttl_ms: retain.then_some(1_000), max_rows: None };
                 self.both(&[operation], Ok(self.model.clone()));
             }
+            Step::Restore => self.restore(),
             Step::Refresh { first, count } => self.refresh(*first, *count),
         }
+    }
+
+    fn restore(&mut self) {
+        let mut reader = ImageReader::new();
+        self.snapshot.image().try_for_each(|piece| reader.push(&piece)).expect("own pieces");
+        let restored = reader.finish().expect("all pieces");
+        assert_eq!((restored.index(), restored.definitions()), (self.snapshot.index(), self.snapshot.definitions()));
+        self.snapshot = restored;
     }
 
     fn load(&mut self, first: u64, count: u64, batches: u64) {
