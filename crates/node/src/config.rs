@@ -1,6 +1,7 @@
 //! What a node is started with: plain data, made by whoever reads the configuration.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,10 +32,14 @@ pub struct NodeConfig {
     pub sweep_interval: Duration,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
+    /// The folder of the log and its snapshots. Without it the node keeps nothing over a restart.
+    pub data: Option<PathBuf>,
+    /// A random number that tells this run of the node from every other of its group.
+    pub seed: u64,
 }
 
 impl NodeConfig {
-    /// A node named `local` in a group named `main`, without tables, on the machine's clock.
+    /// A node named `local` in a group named `main`, alone, without tables, on the machine's clock.
     pub fn new(memory_bytes: u64) -> NodeConfig {
         NodeConfig {
             name: "local".into(),
@@ -46,6 +51,8 @@ impl NodeConfig {
             tables: Vec::new(),
             sweep_interval: limits::SWEEP_INTERVAL,
             clock: Arc::new(SystemClock),
+            data: None,
+            seed: 1,
         }
     }
 }

@@ -165,6 +165,20 @@ pub enum NodeError {
     /// The node stopped accepting writes, because it can no longer tell that its state is right.
     #[error("this node has fenced itself and accepts no writes: {0}")]
     Fenced(String),
+    /// Another member leads the group, or nobody that is known.
+    #[error("this node does not lead group {group:?}{}", leader.as_ref().map_or_else(|| "; nobody does at present".to_owned(), |leader| format!("; {leader} does")))]
+    NotLeader {
+        /// The group.
+        group: String,
+        /// The name of the node that does.
+        leader: Option<String>,
+    },
+    /// The leader changed while a write was on its way, and it was surely not applied.
+    #[error("the group's leader changed meanwhile and the write was not applied; ask again")]
+    Superseded,
+    /// What became of a write cannot be said.
+    #[error("whether the write was applied is not known; ask again with the same request id, or read what it wrote")]
+    Unknown,
     /// The node is stopping.
     #[error("this node is shutting down")]
     Shutdown,
@@ -212,6 +226,9 @@ impl NodeError {
             NodeError::BatchTooLong { .. } => "54000",
             NodeError::Busy { .. } => "53000",
             NodeError::Fenced(_) => "58000",
+            NodeError::NotLeader { .. } => "25006",
+            NodeError::Superseded => "40001",
+            NodeError::Unknown => "08007",
             NodeError::Shutdown => "57P01",
             NodeError::Config(_) => "F0000",
             NodeError::Internal(_) => "XX000",

@@ -8,7 +8,9 @@ mod clock;
 mod config;
 mod core;
 mod counters;
+mod entry;
 mod error;
+mod flight;
 mod load;
 mod log;
 mod memory;
@@ -19,10 +21,12 @@ mod outcome;
 mod progress;
 mod refresher;
 mod remembered;
+mod replicated;
 mod request;
 mod retention;
 mod sharded;
 mod source;
+mod state;
 mod tasks;
 mod writer;
 
@@ -36,8 +40,9 @@ pub use cachesql_table::{Cell, GroupSnapshot, Index, IndexRange, Refusal, Table}
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use config::{NamedOrigin, NodeConfig, Refresh, TableConfig, TableSource};
 pub use counters::Counters;
+pub use entry::{Answered, Entry, EntryError, Place};
 pub use error::NodeError;
-pub use log::{Entry, EntryError, LocalLog, Log};
+pub use log::{LocalLog, Log, Settled, Submitted};
 pub use memory::{MemoryReport, TableMemoryReport};
 pub use node::Node;
 pub use original::{
@@ -48,3 +53,4 @@ pub use request::{
     BatchAnswer, Consistency, LoadPhase, LoadReport, RequestOptions, SqlAnswer, Statement, TableLoad, WriteAnswer,
 };
 pub use sharded::{Sharded, ShardedCounter};
+pub use state::State;

@@ -24,11 +24,13 @@ use crate::outcome::Outcome;
 use crate::progress::{self, Progress};
 use crate::refresher::Refresher;
 use crate::remembered::RequestKey;
+use crate::replicated::ReplicatedLog;
 use crate::request::{
     BatchAnswer, Consistency, LoadReport, RequestOptions, SqlAnswer, Statement, TableLoad, WriteAnswer,
 };
 use crate::retention;
-use crate::source::empty_table;
+use crate::source::{empty_table, reconciled};
+use crate::state::State;
 use crate::tasks::Tasks;
 use crate::writer::{Plan, Planned, Writer, Written};
 
@@ -36,6 +38,7 @@ use crate::writer::{Plan, Planned, Writer, Written};
 pub struct Node {
     pub(crate) core: Arc<Core>,
     writer: Writer,
+    log: Arc<dyn Log>,
     /// By the table's configured name.
     refreshers: BTreeMap<String, Refresher>,
     pub(crate) tables: Vec<TableConfig>,
@@ -54,34 +57,72 @@ impl Node {
     /// Starts a node. It returns once the configuration is understood; tables are loaded behind it, each as soon as its
     /// turn comes, and a load that fails is tried again. Must be called inside a tokio runtime with time enabled.
     pub async fn start(config: NodeConfig) -> Result<Arc<Node>, NodeError> {
-        Node::start_on(config, Arc::new(LocalLog::default())).await
+        check_names(&config.tables)?;
+        let core = Arc::new(Core::new(&config));
+        let state = Arc::new(State::new(core.clone()));
+        let Some(data) = &config.data else {
+            let log = Arc::new(LocalLog::new(state.clone()));
+            return Node::assemble(config, core, state, log, Tasks::new()).await;
+        };
+        let (group, name) = (config.group.as_str(), config.name.as_str());
+        let folder = data.join(folder_name(group));
+        let log = Arc::new(ReplicatedLog::start_alone(&folder, group, name, config.seed, state.clone()).await?);
+        let feeders = Tasks::new();
+        feeders.spawn(log.compact(feeders.stop_signal()));
+        Node::assemble(config, core, state, log, feeders).await
     }
 
-    /// The same on a log of the caller's.
-    pub async fn start_on(config: NodeConfig, log: Arc<dyn Log>) -> Result<Arc<Node>, NodeError> {
+    /// The same on a log of the caller's, which applies to the given state what is agreed on.
+    pub async fn start_on(
+        config: NodeConfig,
+        log: impl FnOnce(Arc<State>) -> Arc<dyn Log>,
+    ) -> Result<Arc<Node>, NodeError> {
         check_names(&config.tables)?;
-        let origins = Origins::new(&config.origins)?;
         let core = Arc::new(Core::new(&config));
-        let (feeders, writer_task) = (Tasks::new(), Tasks::new());
-        let (writer, task) = Writer::new(core.clone(), log);
+        let state = Arc::new(State::new(core.clone()));
+        let log = log(state.clone());
+        Node::assemble(config, core, state, log, Tasks::new()).await
+    }
+
+    async fn assemble(
+        config: NodeConfig,
+        core: Arc<Core>,
+        state: Arc<State>,
+        log: Arc<dyn Log>,
+        feeders: Tasks,
+    ) -> Result<Arc<Node>, NodeError> {
+        let origins = Origins::new(&config.origins)?;
+        let writer_task = Tasks::new();
+        let (writer, task) = Writer::new(core.clone(), state, log.clone(), config.seed);
         writer_task.spawn(task);
+        abandon_loads(&core, &writer).await?;
 
         let mut refreshers = BTreeMap::new();
         let permits = Arc::new(Semaphore::new(limits::LOADS_AT_ONCE));
         for (position, table) in config.tables.iter().enumerate() {
             let progress = Progress::new(core.loads.clone(), position);
+            let kept = core.snapshot().table(&table.name).cloned();
+            if let Some(kept) = &kept {
+                let changes = reconciled(kept, table)?;
+                if !changes.is_empty() {
+                    writer.apply(changes).await?;
+                }
+                progress.kept(kept);
+            }
             let Some(origin) = origins.of_table(table)? else {
-                writer.apply(empty_table(table)?).await?;
-                progress.needs_no_load();
+                if kept.is_none() {
+                    writer.apply(empty_table(table)?).await?;
+                    progress.needs_no_load();
+                }
                 continue;
             };
             let loader = Loader { core: core.clone(), writer: writer.clone(), config: table.clone(), origin, progress };
-            let (refresher, task) = Refresher::new(loader, permits.clone(), feeders.stop_signal());
+            let (refresher, task) = Refresher::new(loader, permits.clone(), kept.is_some(), feeders.stop_signal());
             refreshers.insert(table.name.clone(), refresher);
             feeders.spawn(task);
         }
         feeders.spawn(retention::sweep(core.clone(), writer.clone(), config.sweep_interval, feeders.stop_signal()));
-        Ok(Arc::new(Node { core, writer, refreshers, tables: config.tables, feeders, writer_task }))
+        Ok(Arc::new(Node { core, writer, log, refreshers, tables: config.tables, feeders, writer_task }))
     }
 
     /// Stops loads and the sweeper, lets the writes that wait be served, and returns when all of that has ended. Reads are
@@ -91,6 +132,7 @@ impl Node {
         self.feeders.ended().await;
         self.writer.close().await;
         self.writer_task.ended().await;
+        self.log.stop().await;
     }
 
     /// Its name.
@@ -136,7 +178,14 @@ impl Node {
 
     /// A snapshot as new as asked for. Waits only for a token that is ahead of this node, and only for so long.
     pub async fn snapshot_for(&self, consistency: &Consistency) -> Result<GroupSnapshot, NodeError> {
-        self.core.counted(self.core.snapshot_for(consistency).await)
+        self.core.counted(self.snapshot_as_new(consistency).await)
+    }
+
+    async fn snapshot_as_new(&self, consistency: &Consistency) -> Result<GroupSnapshot, NodeError> {
+        if *consistency == Consistency::Linearizable {
+            self.log.confirm().await?;
+        }
+        self.core.snapshot_for(consistency).await
     }
 
     /// What somebody who saw a snapshot has seen.
@@ -197,7 +246,7 @@ impl Node {
     }
 
     async fn run_statement(&self, statement: Statement, options: &RequestOptions) -> Result<SqlAnswer, NodeError> {
-        let snapshot = self.core.snapshot_for(&options.consistency).await?;
+        let snapshot = self.snapshot_as_new(&options.consistency).await?;
         let prepared = self.core.engine.prepare(&snapshot, &statement.sql, &[]).map_err(sql_error)?;
         if is_read(prepared.kind()) {
             return self.read(&snapshot, &prepared, &statement).await;
@@ -258,7 +307,7 @@ impl Node {
             let most = limits::MAX_BATCH_STATEMENTS;
             return Err(NodeError::BatchTooLong { statements: statements.len(), most });
         }
-        let snapshot = self.core.snapshot_for(&options.consistency).await?;
+        let snapshot = self.snapshot_as_new(&options.consistency).await?;
         // A statement that cannot be prepared yet may need what one before it creates: the writer will see.
         let prepare =
             |s: &Statement| self.core.engine.prepare(&snapshot, &s.sql, &[]).ok().filter(|p| is_read(p.kind()));
@@ -437,6 +486,28 @@ impl Drop for Node {
     fn drop(&mut self) {
         self.feeders.stop();
     }
+}
+
+/// Gives up the loads that a stop has left in the middle.
+async fn abandon_loads(core: &Core, writer: &Writer) -> Result<(), NodeError> {
+    let loads: Vec<u64> = core.snapshot().loads().map(|(load, _, _)| load).collect();
+    if loads.is_empty() {
+        return Ok(());
+    }
+    writer.apply(loads.into_iter().map(|load| Operation::AbandonLoad { load }).collect()).await.map(drop)
+}
+
+/// The name of a group's folder: its own, with every byte that a file system may take otherwise written in hexadecimal.
+fn folder_name(group: &str) -> String {
+    let mut name = String::from("group-");
+    for byte in group.bytes() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => name.push(char::from(byte)),
+            // Capitals too: there are file systems that do not tell them apart.
+            other => name.push_str(&format!("%{other:02X}")),
+        }
+    }
+    name
 }
 
 fn is_read(kind: StatementKind) -> bool {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use arrow::record_batch::RecordBatch;
 use cachesql_origin::Estimate;
+use cachesql_table::Table;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -59,6 +60,16 @@ impl Progress {
     pub(crate) fn needs_no_load(&self) {
         self.update(|load| {
             load.phase = LoadPhase::Loaded;
+            load.loaded_once = true;
+        });
+    }
+
+    /// The table's rows were kept over a stop.
+    pub(crate) fn kept(&self, table: &Table) {
+        self.update(|load| {
+            load.phase = LoadPhase::Loaded;
+            load.rows = table.row_count();
+            load.bytes = table.memory().total();
             load.loaded_once = true;
         });
     }

@@ -22,14 +22,16 @@ type Reply = oneshot::Sender<Result<LoadReport, NodeError>>;
 pub(crate) struct Refresher(mpsc::Sender<Reply>);
 
 impl Refresher {
-    /// Makes the handle and the task that owns the loads. `permits` bounds the loads of all tables together.
+    /// Makes the handle and the task that owns the loads. `permits` bounds the loads of all tables together; a table that
+    /// `is_kept` has its rows from before, and is only refreshed.
     pub(crate) fn new(
         loader: Loader,
         permits: Arc<Semaphore>,
+        is_kept: bool,
         stop: watch::Receiver<bool>,
     ) -> (Refresher, impl Future<Output = ()> + Send) {
         let (sender, calls) = mpsc::channel(limits::LOAD_WAITERS);
-        (Refresher(sender), RefresherTask { loader, permits, calls, failures: 0, loaded_once: false }.run(stop))
+        (Refresher(sender), RefresherTask { loader, permits, calls, failures: 0, loaded_once: is_kept }.run(stop))
     }
 
     /// Loads the table, and waits for the outcome. Calls that come while a load runs share the one after it: what they are
@@ -55,7 +57,9 @@ struct RefresherTask {
 
 impl RefresherTask {
     async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        let mut due = Some(Instant::now());
+        // What was kept over a stop may be as old as that, when it is to be refreshed at all.
+        let is_due = !self.loaded_once || matches!(self.loader.config.refresh, Refresh::Every(_));
+        let mut due = is_due.then(Instant::now);
         loop {
             let mut callers = tokio::select! {
                 () = stopped(&mut stop) => return,

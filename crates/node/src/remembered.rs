@@ -3,11 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use cachesql_types::{LogIndex, limits};
 use twox_hash::XxHash3_64;
 
+use crate::entry::Answered;
 use crate::error::NodeError;
-use crate::outcome::Outcome;
 
 /// A caller's name for a request, and a fingerprint of what was asked, so that a name used twice is noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ impl RequestKey {
     }
 
     /// A key as the log carries it.
-    pub(crate) fn of_parts(id: &str, fingerprint: u64) -> Result<RequestKey, NodeError> {
+    pub fn of_parts(id: &str, fingerprint: u64) -> Result<RequestKey, NodeError> {
         if id.is_empty() || id.len() > limits::REQUEST_ID_BYTES {
             return Err(NodeError::RequestId { bytes: id.len(), most: limits::REQUEST_ID_BYTES });
         }
@@ -44,16 +45,17 @@ impl RequestKey {
 pub(crate) struct Remembered {
     fingerprint: u64,
     pub(crate) index: LogIndex,
-    pub(crate) outcomes: Arc<Vec<Outcome>>,
-    row_bytes: usize,
+    /// As [`Outcome::encode`](crate::outcome::Outcome::encode) wrote them.
+    pub(crate) outcomes: Bytes,
 }
 
-/// The answers of the last requests with an id; the oldest are forgotten first. Owned by the writer.
-#[derive(Default)]
+/// The answers of the last requests with an id; the oldest are forgotten first. What is kept follows from the log alone, so
+/// that every member remembers the same.
+#[derive(Clone, Default)]
 pub(crate) struct RequestMemory {
     by_id: HashMap<Arc<str>, Remembered>,
     oldest_first: VecDeque<Arc<str>>,
-    row_bytes: usize,
+    outcome_bytes: usize,
 }
 
 impl RequestMemory {
@@ -67,21 +69,29 @@ impl RequestMemory {
     }
 
     /// Remembers an answer, and forgets old ones where there are too many.
-    pub(crate) fn remember(&mut self, key: RequestKey, index: LogIndex, outcomes: Arc<Vec<Outcome>>) {
-        let row_bytes = outcomes.iter().map(Outcome::row_bytes).sum();
-        let remembered = Remembered { fingerprint: key.fingerprint, index, outcomes, row_bytes };
-        self.row_bytes = self.row_bytes.saturating_add(row_bytes);
+    pub(crate) fn remember(&mut self, Answered { key, outcomes }: Answered, index: LogIndex) {
+        self.outcome_bytes = self.outcome_bytes.saturating_add(outcomes.len());
+        let remembered = Remembered { fingerprint: key.fingerprint, index, outcomes };
         self.oldest_first.push_back(key.id.clone());
         self.by_id.insert(key.id, remembered);
         // The newest stays whatever its size: its caller may be about to ask again.
         while self.oldest_first.len() > 1
-            && (self.oldest_first.len() > limits::REQUEST_IDS || self.row_bytes > limits::REQUEST_ID_ROW_BYTES)
+            && (self.oldest_first.len() > limits::REQUEST_IDS || self.outcome_bytes > limits::REQUEST_ID_OUTCOME_BYTES)
         {
             let Some(oldest) = self.oldest_first.pop_front() else { break };
             if let Some(forgotten) = self.by_id.remove(&oldest) {
-                self.row_bytes = self.row_bytes.saturating_sub(forgotten.row_bytes);
+                self.outcome_bytes = self.outcome_bytes.saturating_sub(forgotten.outcomes.len());
             }
         }
+    }
+
+    /// Everything remembered, the oldest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Answered, LogIndex)> + '_ {
+        self.oldest_first.iter().filter_map(|id| {
+            let Remembered { fingerprint, index, outcomes } = self.by_id.get(id)?;
+            let key = RequestKey { id: id.clone(), fingerprint: *fingerprint };
+            Some((Answered { key, outcomes: outcomes.clone() }, *index))
+        })
     }
 }
 
@@ -93,10 +103,14 @@ mod tests {
         RequestKey::new(id, content).expect("sound id")
     }
 
+    fn answered(id: &str, content: &str) -> Answered {
+        Answered { key: key(id, content), outcomes: Bytes::new() }
+    }
+
     #[test]
     fn an_id_means_one_request() {
         let mut memory = RequestMemory::default();
-        memory.remember(key("a", "insert 1"), LogIndex(3), Arc::default());
+        memory.remember(answered("a", "insert 1"), LogIndex(3));
         assert_eq!(memory.find(&key("a", "insert 1")).expect("same").map(|r| r.index), Some(LogIndex(3)));
         assert!(memory.find(&key("b", "insert 1")).expect("new").is_none());
         assert!(matches!(memory.find(&key("a", "insert 2")), Err(NodeError::RequestIdReused { .. })));
@@ -106,11 +120,24 @@ mod tests {
     fn the_oldest_are_forgotten() {
         let mut memory = RequestMemory::default();
         for i in 0..=limits::REQUEST_IDS {
-            memory.remember(key(&i.to_string(), ""), LogIndex(1), Arc::default());
+            memory.remember(answered(&i.to_string(), ""), LogIndex(1));
         }
         assert!(memory.find(&key("0", "")).expect("forgotten").is_none());
         assert!(memory.find(&key("1", "")).expect("kept").is_some());
         assert_eq!(memory.by_id.len(), limits::REQUEST_IDS);
+        let kept: Vec<Answered> = memory.iter().map(|(answered, _)| answered).collect();
+        assert_eq!((kept.len(), kept.first()), (limits::REQUEST_IDS, Some(&answered("1", ""))));
+    }
+
+    #[test]
+    fn large_answers_are_forgotten_sooner() {
+        let mut memory = RequestMemory::default();
+        let outcomes = Bytes::from(vec![0; limits::REQUEST_ID_OUTCOME_BYTES / 2 + 1]);
+        for id in ["a", "b"] {
+            memory.remember(Answered { key: key(id, ""), outcomes: outcomes.clone() }, LogIndex(1));
+        }
+        assert!(memory.find(&key("a", "")).expect("forgotten").is_none());
+        assert!(memory.find(&key("b", "")).expect("kept").is_some());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! From what an origin says of a table to the table's schema, and what has changed between two of them.
 
 use cachesql_origin::SourceDescription;
-use cachesql_table::Operation;
+use cachesql_table::{Operation, Retention, Table};
 use cachesql_types::{IndexDefinition, TableSchema, resolve_name};
 
 use crate::config::{TableConfig, TableSource};
@@ -50,6 +50,29 @@ pub(crate) fn retention_of(config: &TableConfig) -> Option<Operation> {
     let max_rows = config.max_rows;
     let set = ttl_ms.is_some() || max_rows.is_some();
     set.then(|| Operation::SetRetention { table: config.name.clone(), ttl_ms, max_rows })
+}
+
+/// What makes of a table that was kept over a stop what is configured now: indexes that are new, and a retention that is another.
+/// Indexes and a retention that are not configured may be somebody's own, and stay.
+pub(crate) fn reconciled(kept: &Table, config: &TableConfig) -> Result<Vec<Operation>, NodeError> {
+    let schema = kept.schema();
+    let mut operations = Vec::new();
+    let mut known: Vec<Vec<usize>> = schema.indexes.iter().map(|index| index.columns.clone()).collect();
+    known.push(schema.key.clone());
+    for columns in &config.indexes {
+        let columns = positions(schema, columns)?;
+        if known.contains(&columns) {
+            continue;
+        }
+        known.push(columns.clone());
+        let index = IndexDefinition { name: index_name(schema, &columns), columns, unique: false };
+        operations.push(Operation::CreateIndex { table: schema.name.clone(), index });
+    }
+    operations.extend(retention_of(config).filter(|set| {
+        let Retention { ttl_ms, max_rows } = kept.retention();
+        *set != Operation::SetRetention { table: config.name.clone(), ttl_ms, max_rows }
+    }));
+    Ok(operations)
 }
 
 fn positions(schema: &TableSchema, names: &[String]) -> Result<Vec<usize>, NodeError> {

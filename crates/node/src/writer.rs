@@ -18,11 +18,14 @@ use futures::FutureExt as _;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::core::{Core, sql_error};
+use crate::entry::{Answered, Entry, Place};
 use crate::error::NodeError;
-use crate::log::{Entry, Log};
+use crate::flight::{Flight, Reply};
+use crate::log::{Log, Settled, Submitted};
 use crate::outcome::Outcome;
-use crate::remembered::{RequestKey, RequestMemory};
+use crate::remembered::RequestKey;
 use crate::request::Statement;
+use crate::state::{Rehearsed, State};
 
 /// Operations and what to answer once they are applied.
 pub(crate) struct Planned {
@@ -35,6 +38,12 @@ impl Planned {
     /// Operations whose outcome is the number of rows that applying them counts.
     pub(crate) fn counted(operations: Vec<Operation>) -> Planned {
         Planned { operations, outcomes: None }
+    }
+
+    /// True for what the node itself looked for and did not find: rows to refresh or to remove. A caller's write that finds
+    /// nothing is agreed on all the same, since what it saw has to be.
+    fn is_nothing(&self) -> bool {
+        self.operations.is_empty() && self.outcomes.is_none()
     }
 }
 
@@ -97,7 +106,7 @@ impl Written {
 struct Job {
     plan: Plan,
     request: Option<RequestKey>,
-    reply: oneshot::Sender<Result<Written, NodeError>>,
+    reply: Reply,
 }
 
 enum Message {
@@ -112,10 +121,17 @@ pub(crate) struct Writer(mpsc::Sender<Message>);
 
 impl Writer {
     /// Makes a writer and the task that is it. The task ends when it was closed, or every handle is gone, and the queue is
-    /// empty.
-    pub(crate) fn new(core: Arc<Core>, log: Arc<dyn Log>) -> (Writer, impl Future<Output = ()> + Send) {
+    /// empty. `seed` tells its runs from those of every other writer of the group.
+    pub(crate) fn new(
+        core: Arc<Core>,
+        state: Arc<State>,
+        log: Arc<dyn Log>,
+        seed: u64,
+    ) -> (Writer, impl Future<Output = ()> + Send) {
         let (sender, messages) = mpsc::channel(limits::WRITE_QUEUE);
-        let task = WriterTask { core, log, messages, remembered: RequestMemory::default(), fenced: None };
+        let flight = Flight::new(core.clone());
+        let run = Run { is_open: false, number: 0, last: Place::default(), head: GroupSnapshot::empty() };
+        let task = WriterTask { core, state, log, messages, flight, run, next_run: seed.max(1) };
         (Writer(sender), task.run())
     }
 
@@ -143,116 +159,141 @@ impl Writer {
 
 struct WriterTask {
     core: Arc<Core>,
+    state: Arc<State>,
     log: Arc<dyn Log>,
     messages: mpsc::Receiver<Message>,
-    remembered: RequestMemory,
-    /// Set when the log and the published snapshot no longer agree; every later write is refused with it.
-    fenced: Option<String>,
+    flight: Flight,
+    run: Run,
+    next_run: u64,
+}
+
+/// Writes that are planned on top of each other.
+struct Run {
+    /// False before the first, and once one of them was lost.
+    is_open: bool,
+    /// Tells it from every other run of the group.
+    number: u64,
+    /// The place of the newest of them; of the write that they began from, before the first.
+    last: Place,
+    /// The rows as that write leaves them.
+    head: GroupSnapshot,
+}
+
+impl Run {
+    fn next_place(&self) -> Place {
+        let step = if self.last.run == self.number { self.last.step.saturating_add(1) } else { 1 };
+        Place { run: self.number, step }
+    }
+}
+
+/// A write that was handed to the log.
+struct Proposed {
+    submitted: Submitted,
+    outcomes: Arc<Vec<Outcome>>,
 }
 
 impl WriterTask {
     async fn run(mut self) {
-        while let Some(message) = self.messages.recv().await {
-            let Message::Write(job) = message else {
-                self.messages.close();
-                continue;
+        loop {
+            let message = tokio::select! {
+                biased;
+                () = self.flight.landing() => continue,
+                message = self.messages.recv(), if self.flight.has_room() => message,
             };
-            // Its caller left before its turn came: nobody was told anything, and nothing has happened.
-            if job.reply.is_closed() {
-                continue;
+            match message {
+                None => break,
+                Some(Message::Close) => self.messages.close(),
+                Some(Message::Write(job)) => self.serve(job).await,
             }
-            // All state is immutable and published last, so a panic on the way leaves nothing half done.
-            let outcome = AssertUnwindSafe(self.serve(job.plan, job.request)).catch_unwind().await;
-            let outcome =
-                outcome.unwrap_or_else(|_| Err(NodeError::Internal("a write panicked; it was not applied".into())));
-            if let Err(NodeError::Fenced(reason)) = &outcome
-                && self.fenced.is_none()
-            {
-                tracing::error!(reason, "the writer has fenced itself");
-                self.fenced = Some(reason.clone());
-            }
+        }
+        self.flight.landed().await;
+    }
+
+    async fn serve(&mut self, Job { plan, request, reply }: Job) {
+        // Its caller left before its turn came: nobody was told anything, and nothing has happened.
+        if reply.is_closed() {
+            return;
+        }
+        let earlier = request.as_ref().map_or(Ok(None), |key| self.earlier(key));
+        let reply = match (earlier, &request) {
             // The caller may have left meanwhile; a retry with its request id finds the outcome.
-            let _ = job.reply.send(outcome);
+            (Ok(Some(written)), _) => return drop(reply.send(Ok(written))),
+            (Err(error), _) => return drop(reply.send(Err(error))),
+            (Ok(None), None) => reply,
+            (Ok(None), Some(key)) => match self.flight.join(key, reply) {
+                Some(reply) => reply,
+                None => return,
+            },
+        };
+        // All state is immutable and published last, so a panic on the way leaves nothing half done.
+        let proposed = AssertUnwindSafe(self.propose(plan, request.clone())).catch_unwind().await;
+        match proposed {
+            Ok(Ok(Proposed { submitted, outcomes })) => self.flight.take_off(submitted, outcomes, request, reply),
+            Ok(Err(error)) => drop(reply.send(Err(error))),
+            Err(_) => {
+                self.run.is_open = false;
+                drop(reply.send(Err(NodeError::Internal("a write panicked; it was not applied".into()))));
+            }
         }
     }
 
-    async fn serve(&mut self, plan: Plan, request: Option<RequestKey>) -> Result<Written, NodeError> {
-        if let Some(reason) = &self.fenced {
-            return Err(NodeError::Fenced(reason.clone()));
+    /// What an earlier request with this key was answered.
+    fn earlier(&self, key: &RequestKey) -> Result<Option<Written>, NodeError> {
+        let Some(earlier) = self.state.remembered(key)? else { return Ok(None) };
+        let outcomes = Outcome::decode(&earlier.outcomes);
+        let outcomes = outcomes.map_err(|error| NodeError::Internal(format!("a remembered answer: {error}")))?;
+        Ok(Some(Written { index: earlier.index, outcomes: Arc::new(outcomes), replayed: true }))
+    }
+
+    /// Steps 1 to 3.
+    async fn propose(&mut self, plan: Plan, request: Option<RequestKey>) -> Result<Proposed, NodeError> {
+        self.open_run().await?;
+        let head = self.run.head.clone();
+        let planned = self.flight.beside(make_plan(&self.core, plan, &head)).await?;
+        if planned.is_nothing() && request.is_none() {
+            let settled = Settled { index: self.state.index(), applied: true };
+            let submitted: Submitted = Box::pin(std::future::ready(Ok(settled)));
+            return Ok(Proposed { submitted, outcomes: Arc::new(vec![Outcome::written(0, None)]) });
         }
-        if let Some(key) = &request
-            && let Some(earlier) = self.remembered.find(key)?
-        {
-            return Ok(Written { index: earlier.index, outcomes: earlier.outcomes, replayed: true });
+        let operations = Arc::new(planned.operations);
+        let (next, applied) = self.flight.beside(rehearse(head.clone(), operations.clone())).await?;
+        self.admit(&operations, head.memory().total(), next.memory().total())?;
+        if self.flight.is_broken() {
+            return Err(NodeError::Superseded);
         }
-        let newest = self.core.snapshot();
-        let planned = self.plan(plan, &newest).await?;
-        let (index, applied) = match planned.operations.is_empty() {
-            true => (newest.index(), Vec::new()),
-            false => self.commit(newest, planned.operations, request.clone()).await?,
-        };
         let outcomes = planned.outcomes.unwrap_or_else(|| {
             let rows = applied.iter().map(|a| a.rows).fold(0, u64::saturating_add);
             vec![Outcome::written(rows, None)]
         });
-        let written = Written { index, outcomes: Arc::new(outcomes), replayed: false };
-        self.core.counters.written(written.affected());
-        if let Some(key) = request {
-            self.remembered.remember(key, index, written.outcomes.clone());
-        }
-        Ok(written)
+        let answered = request.map(|key| Answered { key, outcomes: Outcome::encode(&outcomes) });
+        let (place, after) = (self.run.next_place(), self.run.last);
+        self.state.expect(Rehearsed { place, snapshot: next.clone(), answered: answered.clone() });
+        let submitted = self.log.submit(Entry { place, after, answered, operations }).await;
+        // Where the log took nothing, nothing that comes may be planned on it.
+        self.run.is_open = submitted.is_ok();
+        self.run.last = place;
+        self.run.head = next;
+        Ok(Proposed { submitted: submitted?, outcomes: Arc::new(outcomes) })
     }
 
-    async fn plan(&self, plan: Plan, newest: &GroupSnapshot) -> Result<Planned, NodeError> {
-        match plan {
-            Plan::Statements(statements) => self.plan_statements(statements, newest).await,
-            Plan::Quick(make) => make(&self.core.engine, newest),
-            Plan::Long(make) => {
-                let (core, newest) = (self.core.clone(), newest.clone());
-                unblocked(move || make(&core.engine, &newest)).await?
-            }
+    /// Makes sure that there are rows to plan writes on: those that the writes on their way will leave, or, where there is none or one
+    /// was lost, those that the group has agreed on.
+    async fn open_run(&mut self) -> Result<(), NodeError> {
+        if self.run.is_open && !self.flight.is_broken() {
+            return Ok(());
         }
-    }
-
-    async fn plan_statements(&self, statements: Vec<Statement>, newest: &GroupSnapshot) -> Result<Planned, NodeError> {
-        let engine = &self.core.engine;
-        if let [only] = statements.as_slice() {
-            let prepared = engine.prepare(newest, &only.sql, &[]).map_err(sql_error)?;
-            let plan = engine.plan_write(newest, &prepared, &only.params).await.map_err(sql_error)?;
-            let outcome = Outcome::written(plan.affected, plan.returning);
-            return Ok(Planned { operations: plan.operations, outcomes: Some(vec![outcome]) });
+        self.run.is_open = false;
+        self.flight.landed().await;
+        if let Some(reason) = self.flight.fenced() {
+            return Err(NodeError::Fenced(reason.clone()));
         }
-        let batch: Vec<BatchStatement> =
-            statements.into_iter().map(|s| BatchStatement { sql: s.sql, params: s.params }).collect();
-        let plan = engine.plan_batch(newest, &batch).await.map_err(sql_error)?;
-        let mut outcomes = Vec::with_capacity(plan.answers.len());
-        for answer in plan.answers {
-            outcomes.push(match answer {
-                BatchAnswer::Written { affected, returning } => Outcome::written(affected, returning),
-                BatchAnswer::Rows(rows) => Outcome::read(rows, self.core.statement_memory_bytes).await?,
-            });
-        }
-        Ok(Planned { operations: plan.operations, outcomes: Some(outcomes) })
-    }
-
-    /// Steps 2 to 4.
-    async fn commit(
-        &self,
-        newest: GroupSnapshot,
-        operations: Vec<Operation>,
-        request: Option<RequestKey>,
-    ) -> Result<(LogIndex, Vec<Applied>), NodeError> {
-        let index = newest.index().next();
-        let entry = Entry { request, operations: Arc::new(operations) };
-        let used_bytes = newest.memory().total();
-        let (next, applied) = rehearse(newest, index, entry.operations.clone()).await?;
-        self.admit(&entry.operations, used_bytes, next.memory().total())?;
-        let logged = self.log.append(&entry).await?;
-        if logged != index {
-            return Err(NodeError::Fenced(format!("the log gave position {logged} to a write rehearsed at {index}")));
-        }
-        self.core.publish(next);
-        Ok((index, applied))
+        self.state.expect_nothing();
+        self.log.lead().await?;
+        let (head, after) = self.state.newest();
+        let number = self.next_run;
+        self.next_run = self.next_run.wrapping_add(1);
+        self.run = Run { is_open: true, head, last: after, number };
+        Ok(())
     }
 
     /// Refuses operations that would bring rows and take the node past its memory limit. Those that take rows away always
@@ -267,16 +308,49 @@ impl WriterTask {
     }
 }
 
+async fn make_plan(core: &Arc<Core>, plan: Plan, head: &GroupSnapshot) -> Result<Planned, NodeError> {
+    match plan {
+        Plan::Statements(statements) => plan_statements(core, statements, head).await,
+        Plan::Quick(make) => make(&core.engine, head),
+        Plan::Long(make) => {
+            let (core, head) = (core.clone(), head.clone());
+            unblocked(move || make(&core.engine, &head)).await?
+        }
+    }
+}
+
+async fn plan_statements(core: &Core, statements: Vec<Statement>, head: &GroupSnapshot) -> Result<Planned, NodeError> {
+    let engine = &core.engine;
+    if let [only] = statements.as_slice() {
+        let prepared = engine.prepare(head, &only.sql, &[]).map_err(sql_error)?;
+        let plan = engine.plan_write(head, &prepared, &only.params).await.map_err(sql_error)?;
+        let outcome = Outcome::written(plan.affected, plan.returning);
+        return Ok(Planned { operations: plan.operations, outcomes: Some(vec![outcome]) });
+    }
+    let batch: Vec<BatchStatement> =
+        statements.into_iter().map(|s| BatchStatement { sql: s.sql, params: s.params }).collect();
+    let plan = engine.plan_batch(head, &batch).await.map_err(sql_error)?;
+    let mut outcomes = Vec::with_capacity(plan.answers.len());
+    for answer in plan.answers {
+        outcomes.push(match answer {
+            BatchAnswer::Written { affected, returning } => Outcome::written(affected, returning),
+            BatchAnswer::Rows(rows) => Outcome::read(rows, core.statement_memory_bytes).await?,
+        });
+    }
+    Ok(Planned { operations: plan.operations, outcomes: Some(outcomes) })
+}
+
 /// Applies operations to a snapshot in private; many of them where blocking is allowed.
 async fn rehearse(
-    newest: GroupSnapshot,
-    index: LogIndex,
+    head: GroupSnapshot,
     operations: Arc<Vec<Operation>>,
 ) -> Result<(GroupSnapshot, Vec<Applied>), NodeError> {
+    // Its real position is not known yet, and never lower.
+    let index = head.index().next();
     if is_small(&operations) {
-        return Ok(newest.apply(index, &operations)?);
+        return Ok(head.apply(index, &operations)?);
     }
-    Ok(unblocked(move || newest.apply(index, &operations)).await??)
+    Ok(unblocked(move || head.apply(index, &operations)).await??)
 }
 
 /// Runs a computation that may take long on a thread where that harms nobody.

@@ -96,9 +96,12 @@ impl ImageReader {
             Piece::Load { load, schema } => self.open(schema, OpenKind::Load { load }),
             Piece::Rows { batch, numbers } => {
                 let open = self.open.as_mut().ok_or(ImageError::Order("rows of no table"))?;
-                let is_keyless_table = matches!(open.what, OpenKind::Table { .. }) && open.staged.schema().key.is_empty();
+                let is_keyless_table =
+                    matches!(open.what, OpenKind::Table { .. }) && open.staged.schema().key.is_empty();
                 match numbers {
-                    Some(numbers) if is_keyless_table && numbers.len() == batch.num_rows() => open.numbers.extend(numbers),
+                    Some(numbers) if is_keyless_table && numbers.len() == batch.num_rows() => {
+                        open.numbers.extend(numbers)
+                    }
                     None if !is_keyless_table => {}
                     _ => return Err(ImageError::Order("rows without their numbers, or numbers without their rows")),
                 }

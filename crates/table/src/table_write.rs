@@ -268,7 +268,10 @@ impl Table {
 }
 
 fn misnumbered(schema: &TableSchema) -> Refusal {
-    Refusal::Batch { table: schema.name.clone(), detail: "two rows have one number, or one that is not given yet".to_owned() }
+    Refusal::Batch {
+        table: schema.name.clone(),
+        detail: "two rows have one number, or one that is not given yet".to_owned(),
+    }
 }
 
 fn holder(primary: &Index, row: &[Value]) -> Option<RowId> {

@@ -194,10 +194,29 @@ pub const INLINE_SCAN_BYTES: u64 = 4 << 20;
 pub const REQUEST_ID_BYTES: usize = 128;
 /// Answers that are remembered for requests with an id.
 pub const REQUEST_IDS: usize = 65_536;
-/// Bytes of rows that remembered answers may hold together.
-pub const REQUEST_ID_ROW_BYTES: usize = 64 << 20;
+/// Bytes that remembered answers may hold together. Members must agree in it, and in [`REQUEST_IDS`].
+pub const REQUEST_ID_OUTCOME_BYTES: usize = 64 << 20;
+/// Writes that are planned on top of each other before the first of them is agreed on.
+pub const WRITES_IN_FLIGHT: usize = 512;
+/// Time that a write waits to be agreed on; what became of it is not known after that.
+pub const WRITE_WAIT: Duration = Duration::from_secs(15);
 /// Time that a read waits for the token that it shows.
 pub const TOKEN_WAIT: Duration = Duration::from_secs(2);
+
+/// Time that a node waits for another process to leave its data folder.
+pub const FOLDER_WAIT: Duration = Duration::from_secs(3);
+/// Time between two looks whether it has.
+pub const FOLDER_RETRY: Duration = Duration::from_millis(20);
+/// Time between two signs of life of a group's leader.
+pub const HEARTBEAT: Duration = Duration::from_millis(100);
+/// How long a member that hears no leader waits, at least and at most, before it stands for election.
+pub const ELECTION: (Duration, Duration) = (Duration::from_millis(500), Duration::from_millis(1_000));
+/// Entries of a log after which its state is written out, however short they are.
+pub const SNAPSHOT_ENTRIES: u64 = 100_000;
+/// Bytes of a log after which its state is written out, when that is not larger.
+pub const SNAPSHOT_LOG_BYTES: u64 = 64 << 20;
+/// Entries that are kept beside a snapshot, for members that are not far behind.
+pub const KEPT_ENTRIES: u64 = 1_000;
 
 /// Time between two looks for rows that have expired or are too many.
 pub const SWEEP_INTERVAL: Duration = Duration::from_secs(1);

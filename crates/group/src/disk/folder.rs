@@ -7,14 +7,19 @@ use std::path::{Path, PathBuf};
 
 use super::{Disk, DiskFile};
 
-/// A folder of the file system.
+/// A folder of the file system, which no other process uses at the same time.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
+    /// Held, and with it the lock, until the folder is given up.
+    _lock: File,
 }
 
+/// The file whose lock says that the folder is in use.
+const LOCK: &str = "lock";
+
 impl Folder {
-    /// A folder; it is made, with those above it, when it is not there.
+    /// A folder; it is made, with those above it, when it is not there. An error of the kind `WouldBlock` when it is in use.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Folder> {
         let path = path.into();
         let missing: Vec<&Path> = path.ancestors().take_while(|p| !p.as_os_str().is_empty() && !p.exists()).collect();
@@ -25,7 +30,12 @@ impl Folder {
                 File::open(above)?.sync_all()?;
             }
         }
-        Ok(Folder { path })
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(path.join(LOCK))?;
+        lock.try_lock().map_err(|error| match error {
+            fs::TryLockError::WouldBlock => io::Error::new(ErrorKind::WouldBlock, "another process uses it"),
+            fs::TryLockError::Error(error) => error,
+        })?;
+        Ok(Folder { path, _lock: lock })
     }
 }
 
@@ -38,6 +48,7 @@ impl Disk for Folder {
             let entry = entry?;
             if entry.file_type()?.is_file()
                 && let Ok(name) = entry.file_name().into_string()
+                && name != LOCK
             {
                 names.push(name);
             }

@@ -9,6 +9,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use openraft::async_runtime::watch::WatchReceiver;
 use openraft::errors::{ClientWriteError, ForwardToLeader, LinearizableReadError, RaftError};
+use openraft::impls::ProgressResponder;
+use openraft::raft::ClientWriteResult;
+use openraft::type_config::alias::OneshotReceiverOf;
 use openraft::{Config, Raft, ReadPolicy, SnapshotPolicy};
 use tokio::sync::Mutex;
 
@@ -126,6 +129,25 @@ pub struct Group<D: Disk + Clone, M: Machine> {
     writers: Arc<AtomicU64>,
 }
 
+/// An entry that was proposed.
+pub struct Submitted {
+    settled: OneshotReceiverOf<Types, ClientWriteResult<Types>>,
+}
+
+impl Submitted {
+    /// Waits until a majority will not lose it, and it is applied here: its index, and what the machine made of it.
+    pub async fn settled(self) -> Result<(u64, Bytes), ProposeError> {
+        match self.settled.await {
+            Ok(Ok(written)) => Ok((written.log_id.index, written.data)),
+            Ok(Err(ClientWriteError::ForwardToLeader(forward))) => Err(not_leader(forward)),
+            Ok(Err(ClientWriteError::LogEntryDiscarded(_))) => Err(ProposeError::Unknown),
+            Ok(Err(other)) => Err(ProposeError::Members(other.to_string())),
+            // It was dropped with everything else when this member stopped.
+            Err(_) => Err(ProposeError::Unknown),
+        }
+    }
+}
+
 /// A snapshot on its way in.
 struct Incoming<D: Disk + Clone> {
     vote: Vote,
@@ -170,6 +192,11 @@ impl<D: Disk + Clone, M: Machine> Group<D, M> {
         &self.machine
     }
 
+    /// Whether it has a log, of a group that it founded or was taken into.
+    pub async fn is_founded(&self) -> Result<bool, ProposeError> {
+        self.raft.is_initialized().await.map_err(|fatal| ProposeError::Stopped(fatal.to_string()))
+    }
+
     /// Founds the group, once, on one of its first voters. On a member that has a log already it is an error.
     pub async fn found(&self, voters: BTreeMap<u64, String>) -> Result<(), ProposeError> {
         let voters: BTreeMap<u64, Member> = voters.into_iter().map(|(n, name)| (n, Member { name })).collect();
@@ -183,8 +210,15 @@ impl<D: Disk + Clone, M: Machine> Group<D, M> {
     /// Proposes an entry. When this returns a majority will not lose it, and it is applied here: its index, and what the machine
     /// made of it.
     pub async fn propose(&self, proposal: Bytes) -> Result<(u64, Bytes), ProposeError> {
-        let written = self.raft.client_write(Proposal(proposal)).await.map_err(of_write)?;
-        Ok((written.log_id.index, written.data))
+        self.submit(proposal).await?.settled().await
+    }
+
+    /// The same in two steps: entries take their places in the order in which this returns, and what becomes of each is told later.
+    pub async fn submit(&self, proposal: Bytes) -> Result<Submitted, ProposeError> {
+        let (responder, settled) = ProgressResponder::complete_only();
+        let taken = self.raft.client_write_ff(Proposal(proposal), Some(responder)).await;
+        taken.map_err(|fatal| ProposeError::Stopped(fatal.to_string()))?;
+        Ok(Submitted { settled })
     }
 
     /// Makes sure that this member leads now, asking a majority once for all who wait; and that it has applied everything that was
@@ -208,6 +242,11 @@ impl<D: Disk + Clone, M: Machine> Group<D, M> {
     /// Makes these members, all of whom are in already, those who vote. Those who voted before stay as learners, or go.
     pub async fn set_voters(&self, voters: BTreeSet<u64>, others_stay: bool) -> Result<(), ProposeError> {
         self.raft.change_membership(voters, others_stay).await.map(|_| ()).map_err(of_write)
+    }
+
+    /// Stands for election now, without waiting until the leader is missed.
+    pub async fn stand(&self) -> Result<(), ProposeError> {
+        self.raft.trigger().elect(true).await.map_err(|fatal| ProposeError::Stopped(fatal.to_string()))
     }
 
     /// Asks a voter to lead in this one's place. It does as soon as it has all entries; the status tells.

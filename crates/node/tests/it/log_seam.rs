@@ -1,32 +1,33 @@
 //! The log's seam: what goes through it is everything that changes rows, as bytes.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use cachesql_node::{Entry, GroupSnapshot, Log, Node, NodeConfig, NodeError, RequestOptions, Statement, TableConfig};
+use cachesql_node::{
+    Answered, Entry, GroupSnapshot, LocalLog, Log, Node, NodeConfig, NodeError, Place as EntryPlace, RequestKey,
+    RequestOptions, Settled, State, Statement, Submitted, TableConfig,
+};
 use cachesql_types::LogIndex;
 use futures::future::BoxFuture;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
 
-use crate::fixture::{PLENTY, Place, empty, patiently, query, run, started, table, write};
+use crate::fixture::{PLENTY, Place, empty, patiently, query, run, table, write};
 
 /// Keeps the bytes of every entry, as a log on disk would.
-#[derive(Default)]
-struct RecordingLog(Mutex<Vec<Vec<u8>>>);
-
-impl Log for RecordingLog {
-    fn append<'a>(&'a self, entry: &'a Entry) -> BoxFuture<'a, Result<LogIndex, NodeError>> {
-        let mut entries = self.0.lock().expect("no panic");
-        entries.push(entry.encode());
-        let index = LogIndex(entries.len() as u64);
-        Box::pin(std::future::ready(Ok(index)))
-    }
+struct RecordingLog {
+    local: LocalLog,
+    entries: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
-/// A log that skips a position.
-struct SkippingLog;
+impl Log for RecordingLog {
+    fn lead(&self) -> BoxFuture<'_, Result<(), NodeError>> {
+        self.local.lead()
+    }
 
-impl Log for SkippingLog {
-    fn append<'a>(&'a self, _entry: &'a Entry) -> BoxFuture<'a, Result<LogIndex, NodeError>> {
-        Box::pin(std::future::ready(Ok(LogIndex(7))))
+    fn submit(&self, entry: Entry) -> BoxFuture<'_, Result<Submitted, NodeError>> {
+        self.entries.lock().expect("no panic").push(entry.encode());
+        self.local.submit(entry)
     }
 }
 
@@ -34,9 +35,96 @@ impl Log for SkippingLog {
 struct FullLog;
 
 impl Log for FullLog {
-    fn append<'a>(&'a self, _entry: &'a Entry) -> BoxFuture<'a, Result<LogIndex, NodeError>> {
+    fn lead(&self) -> BoxFuture<'_, Result<(), NodeError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn submit(&self, _entry: Entry) -> BoxFuture<'_, Result<Submitted, NodeError>> {
         Box::pin(std::future::ready(Err(NodeError::Internal("no space left".into()))))
     }
+}
+
+/// A log whose entries are agreed on, or lost, when a test says so.
+#[derive(Clone)]
+struct HeldLog {
+    state: Arc<State>,
+    held: Arc<Mutex<VecDeque<Held>>>,
+    count: watch::Sender<usize>,
+}
+
+type Held = (Entry, oneshot::Sender<Result<Settled, NodeError>>);
+
+impl HeldLog {
+    /// A node on such a log, with a table `t`.
+    async fn node() -> (Arc<Node>, HeldLog) {
+        let mut log = None;
+        let make = |state: Arc<State>| {
+            let held = HeldLog { state, held: Arc::default(), count: watch::Sender::new(0) };
+            log = Some(held.clone());
+            Arc::new(held) as Arc<dyn Log>
+        };
+        let node = Node::start_on(NodeConfig::new(PLENTY), make).await.expect("it starts");
+        let log = log.expect("it was asked for");
+        let created = write_later(&node, "CREATE TABLE t (id BIGINT PRIMARY KEY, v TEXT)", None);
+        log.agree(1).await;
+        patiently(created).await.expect("no panic").expect("agreed");
+        (node, log)
+    }
+
+    /// Waits until so many entries are held.
+    async fn holds(&self, entries: usize) {
+        patiently(self.count.subscribe().wait_for(|count| *count >= entries)).await.expect("the log is there");
+    }
+
+    /// Agrees on the next entries, in order, at places with gaps between them.
+    async fn agree(&self, entries: usize) {
+        self.holds(entries).await;
+        for _ in 0..entries {
+            let (entry, told) = self.take();
+            let index = LogIndex(self.state.index().0 + 3);
+            let applied = self.state.apply_entry(index, entry).expect("what was rehearsed");
+            told.send(Ok(Settled { index, applied })).expect("somebody waits");
+        }
+    }
+
+    /// Loses the next entry.
+    async fn lose(&self, error: NodeError) {
+        self.holds(1).await;
+        self.take().1.send(Err(error)).expect("somebody waits");
+    }
+
+    fn take(&self) -> Held {
+        let mut held = self.held.lock().expect("no panic");
+        let first = held.pop_front().expect("held");
+        self.count.send_replace(held.len());
+        first
+    }
+}
+
+impl Log for HeldLog {
+    fn lead(&self) -> BoxFuture<'_, Result<(), NodeError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn submit(&self, entry: Entry) -> BoxFuture<'_, Result<Submitted, NodeError>> {
+        let (told, outcome) = oneshot::channel();
+        let mut held = self.held.lock().expect("no panic");
+        held.push_back((entry, told));
+        self.count.send_replace(held.len());
+        let submitted: Submitted = Box::pin(async move { outcome.await.expect("told, in the end") });
+        Box::pin(std::future::ready(Ok(submitted)))
+    }
+}
+
+/// Begins a write. Its outcome is how many rows it wrote, and whether that is an earlier request's answer.
+fn write_later(
+    node: &Arc<Node>,
+    sql: &str,
+    request_id: Option<&str>,
+) -> JoinHandle<Result<(Option<u64>, bool), NodeError>> {
+    let (node, statement) = (node.clone(), Statement::new(sql));
+    let options = RequestOptions { request_id: request_id.map(Into::into), ..RequestOptions::default() };
+    tokio::spawn(async move { node.sql(statement, &options).await.map(|answer| (answer.affected, answer.replayed)) })
 }
 
 fn rows_of(snapshot: &GroupSnapshot) -> Vec<(String, Vec<String>)> {
@@ -54,9 +142,11 @@ async fn a_member_that_replays_the_bytes_has_the_same_rows() {
     let place = Place::new(
         "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO people VALUES (1, '王'), (2, NULL);",
     );
-    let log = Arc::new(RecordingLog::default());
+    let entries = Arc::<Mutex<Vec<Vec<u8>>>>::default();
     let config = place.config(vec![table("people"), TableConfig { max_rows: Some(2), ..empty("t") }]);
-    let node = Node::start_on(config, log.clone()).await.expect("it starts");
+    let recording =
+        |state| Arc::new(RecordingLog { local: LocalLog::new(state), entries: entries.clone() }) as Arc<dyn Log>;
+    let node = Node::start_on(config, recording).await.expect("it starts");
     patiently(node.wait_ready()).await;
 
     write(&node, "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')").await;
@@ -74,12 +164,12 @@ async fn a_member_that_replays_the_bytes_has_the_same_rows() {
     patiently(node.compact("people")).await.expect("known");
     node.shutdown().await;
 
-    let bytes = log.0.lock().expect("no panic").clone();
+    let bytes = entries.lock().expect("no panic").clone();
     let mut member = GroupSnapshot::empty();
     let mut request_ids = 0;
     for (at, bytes) in bytes.iter().enumerate() {
         let entry = Entry::decode(bytes).expect("its own bytes");
-        request_ids += usize::from(entry.request.is_some());
+        request_ids += usize::from(entry.answered.is_some());
         member = member.apply(LogIndex(at as u64 + 1), &entry.operations).expect("what applied once applies again").0;
     }
     assert_eq!(request_ids, 1);
@@ -90,32 +180,95 @@ async fn a_member_that_replays_the_bytes_has_the_same_rows() {
 
 #[tokio::test]
 async fn bytes_that_are_not_an_entry_are_refused() {
-    let entry = Entry { request: None, operations: Arc::default() }.encode();
-    assert!(Entry::decode(&entry).is_ok());
-    for broken in [&[][..], &[0], &[9, 1, 2], &[2], &[2, 5, b'a'], &[2, 1, b'a', 0, 0], &[2, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
-    {
-        assert!(Entry::decode(broken).is_err(), "{broken:?}");
+    let key = RequestKey::of_parts("a", 7).expect("sound id");
+    let answered = Answered { key, outcomes: vec![1, 2, 3].into() };
+    for answered in [None, Some(answered)] {
+        let entry = Entry {
+            place: EntryPlace { run: 1, step: 2 },
+            after: EntryPlace::default(),
+            answered,
+            operations: Arc::default(),
+        };
+        let bytes = entry.encode();
+        let read = Entry::decode(&bytes).expect("its own bytes");
+        assert_eq!((read.place, read.after, &read.answered), (entry.place, entry.after, &entry.answered));
+        for cut in 0..bytes.len() {
+            assert!(Entry::decode(&bytes[..cut]).is_err(), "cut at {cut}");
+        }
+        assert!(Entry::decode(&[&*bytes, &[0]].concat()).is_err());
     }
+    assert!(Entry::decode(&[9, 1, 2]).is_err());
 }
 
 #[tokio::test]
 async fn a_write_that_the_log_does_not_take_did_not_happen() {
-    let refused = Node::start_on(NodeConfig { tables: vec![empty("t")], ..NodeConfig::new(PLENTY) }, Arc::new(FullLog));
+    let full = |_| Arc::new(FullLog) as Arc<dyn Log>;
+    let refused = Node::start_on(NodeConfig { tables: vec![empty("t")], ..NodeConfig::new(PLENTY) }, full);
     assert!(matches!(refused.await, Err(NodeError::Internal(_))));
-    let node = Node::start_on(NodeConfig::new(PLENTY), Arc::new(FullLog)).await.expect("it starts");
+    let node = Node::start_on(NodeConfig::new(PLENTY), full).await.expect("it starts");
     assert!(run(&node, "CREATE TABLE t (a BIGINT)").await.is_err());
     assert!(matches!(run(&node, "SELECT * FROM t").await, Err(NodeError::UnknownTable { .. })));
 }
 
 #[tokio::test]
-async fn a_log_that_disagrees_stops_the_writer_and_not_the_readers() {
-    let node = Node::start_on(NodeConfig::new(PLENTY), Arc::new(SkippingLog)).await.expect("it starts");
-    for _ in 0..2 {
-        let fenced = run(&node, "CREATE TABLE t (a BIGINT)").await.expect_err("not where it was rehearsed");
-        assert!(matches!(fenced, NodeError::Fenced(_)), "{fenced:?}");
-        assert_eq!(fenced.sqlstate(), "58000");
-    }
+async fn writes_are_planned_on_those_on_their_way_and_seen_once_agreed_on() {
+    let (node, log) = HeldLog::node().await;
+    let first = write_later(&node, "INSERT INTO t VALUES (1, 'a')", None);
+    log.holds(1).await;
+    let refused = run(&node, "INSERT INTO t VALUES (1, 'b')").await.expect_err("the key is on its way");
+    assert_eq!(refused.sqlstate(), "23505");
+    let second = write_later(&node, "UPDATE t SET v = v || '!'", None);
+    log.holds(2).await;
+    assert!(query(&node, "SELECT * FROM t").await.is_empty());
+    log.agree(1).await;
+    assert_eq!(patiently(first).await.expect("no panic").expect("agreed"), (Some(1), false));
+    assert_eq!(query(&node, "SELECT * FROM t").await, ["1|a"]);
+    log.agree(1).await;
+    assert_eq!(patiently(second).await.expect("no panic").expect("agreed"), (Some(1), false));
+    assert_eq!(query(&node, "SELECT * FROM t").await, ["1|a!"]);
+}
+
+#[tokio::test]
+async fn a_write_that_is_lost_takes_those_planned_on_it_along() {
+    let (node, log) = HeldLog::node().await;
+    let first = write_later(&node, "INSERT INTO t VALUES (1, 'a')", None);
+    log.holds(1).await;
+    let second = write_later(&node, "UPDATE t SET v = 'b'", None);
+    log.holds(2).await;
+    log.lose(NodeError::Unknown).await;
+    log.agree(1).await;
+    assert!(matches!(patiently(first).await.expect("no panic"), Err(NodeError::Unknown)));
+    assert!(matches!(patiently(second).await.expect("no panic"), Err(NodeError::Superseded)));
+    // The next begins from what was agreed on.
+    let third = write_later(&node, "INSERT INTO t VALUES (1, 'c')", None);
+    log.agree(1).await;
+    assert_eq!(patiently(third).await.expect("no panic").expect("agreed"), (Some(1), false));
+    assert_eq!(query(&node, "SELECT * FROM t").await, ["1|c"]);
+}
+
+#[tokio::test]
+async fn a_request_id_that_is_on_its_way_is_waited_for() {
+    let (node, log) = HeldLog::node().await;
+    let first = write_later(&node, "INSERT INTO t VALUES (1, 'a') RETURNING id", Some("once"));
+    log.holds(1).await;
+    let again = write_later(&node, "INSERT INTO t VALUES (1, 'a') RETURNING id", Some("once"));
+    let other = write_later(&node, "INSERT INTO t VALUES (2, 'a')", Some("once"));
+    let reused = patiently(other).await.expect("no panic").expect_err("another request");
+    assert!(matches!(reused, NodeError::RequestIdReused { .. }), "{reused}");
+    log.agree(1).await;
+    assert_eq!(patiently(first).await.expect("no panic").expect("agreed"), (Some(1), false));
+    assert_eq!(patiently(again).await.expect("no panic").expect("agreed"), (Some(1), true));
+    assert_eq!(query(&node, "SELECT id FROM t").await, ["1"]);
+}
+
+#[tokio::test]
+async fn a_member_that_is_fenced_stops_the_writer_and_not_the_readers() {
+    let (node, log) = HeldLog::node().await;
+    let first = write_later(&node, "INSERT INTO t VALUES (1, 'a')", None);
+    log.lose(NodeError::Fenced("rot".into())).await;
+    let fenced = patiently(first).await.expect("no panic").expect_err("fenced");
+    assert_eq!(fenced.sqlstate(), "58000");
+    let next = run(&node, "INSERT INTO t VALUES (1, 'a')").await.expect_err("still fenced");
+    assert!(matches!(next, NodeError::Fenced(_)), "{next}");
     assert_eq!(query(&node, "SELECT 1").await, ["1"]);
-    let other = started(NodeConfig::new(PLENTY)).await;
-    assert!(other.ready());
 }

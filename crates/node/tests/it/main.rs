@@ -7,5 +7,6 @@ mod memory;
 mod original;
 mod postgres;
 mod reads;
+mod restart;
 mod retention;
 mod writes;

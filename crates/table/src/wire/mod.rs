@@ -12,11 +12,16 @@ mod write;
 pub(crate) use self::piece::Piece;
 pub use self::read::DecodeError;
 
-use cachesql_types::DataType;
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::Schema;
+use cachesql_types::{Column, DataType, arrow_field};
 
 use crate::cell::Cell;
 use crate::operation::Operation;
 use crate::row::Row;
+use crate::rows::build::{Layout, array_of};
 
 /// Version of the whole format.
 const VERSION: u8 = 1;
@@ -129,6 +134,33 @@ impl Operation {
         reader.end()?;
         Ok(operations)
     }
+}
+
+/// Rows of these columns as bytes, whatever layout the batch has them in. A column that holds no such type is all NULL.
+pub fn encode_rows(columns: &[Column], batch: &RecordBatch) -> Vec<u8> {
+    let plain = columns.iter().zip(batch.columns()).map(|(column, array)| {
+        let cells = (0..array.len()).map(|row| Cell::of_array(array.as_ref(), column.data_type, row));
+        array_of(column.data_type, Layout::Plain, cells)
+    });
+    let schema = Arc::new(Schema::new(columns.iter().map(arrow_field).collect::<Vec<_>>()));
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let plain = RecordBatch::try_new_with_options(schema, plain.collect(), &options);
+    let mut out = vec![VERSION];
+    // Columns and arrays were made of each other.
+    batch::write(&mut out, &plain.unwrap_or_else(|_| RecordBatch::new_empty(Arc::new(Schema::empty()))));
+    out
+}
+
+/// Reads what [`encode_rows`] wrote, in the layout of `cachesql_types::arrow_type`.
+pub fn decode_rows(bytes: &[u8]) -> Result<RecordBatch, DecodeError> {
+    let mut reader = read::Reader::new(bytes);
+    let version = reader.byte()?;
+    if version != VERSION {
+        return Err(DecodeError::Version { version });
+    }
+    let batch = batch::read(&mut reader)?;
+    reader.end()?;
+    Ok(batch)
 }
 
 /// A row as bytes that tell it from every other row of its table.

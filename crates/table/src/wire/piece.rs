@@ -82,9 +82,7 @@ impl Piece {
                 Piece::Rows { numbers: Some(numbers), batch: batch::read(&mut reader)? }
             }
             piece_tag::LOAD => Piece::Load { load: reader.number()?, schema: reader.schema()? },
-            piece_tag::END => {
-                Piece::End { index: LogIndex(reader.number()?), definitions: LogIndex(reader.number()?) }
-            }
+            piece_tag::END => Piece::End { index: LogIndex(reader.number()?), definitions: LogIndex(reader.number()?) },
             _ => return Err(malformed("an unknown piece of a snapshot")),
         };
         reader.end()?;
