@@ -1,7 +1,7 @@
 //! A node inside an application.
 
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,7 +53,8 @@ pub struct Node(Arc<cachesql_node::Node>);
 impl Node {
     /// Begins to describe a node.
     pub fn builder() -> NodeBuilder {
-        NodeBuilder { config: NodeConfig::new(crate::machine::memory_bytes() / 4 * 3) }
+        let config = NodeConfig::new(crate::machine::memory_bytes() / 4 * 3);
+        NodeBuilder { config: NodeConfig { seed: crate::machine::random(), ..config } }
     }
 
     /// Starts a node as a configuration file describes it; `name` says which of its nodes, and may be left out when there is
@@ -123,6 +124,14 @@ impl NodeBuilder {
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> NodeBuilder {
         self.config.memory_bytes = bytes;
+        self
+    }
+
+    /// The folder of its log and snapshots: what it acknowledged is there when it is started again in the same folder. Without one
+    /// it keeps nothing.
+    #[must_use]
+    pub fn data(mut self, folder: impl Into<PathBuf>) -> NodeBuilder {
+        self.config.data = Some(folder.into());
         self
     }
 

@@ -1,7 +1,15 @@
 //! What the machine has.
 
+use std::hash::{BuildHasher as _, RandomState};
+
 /// Memory that is assumed where it cannot be found out.
 const UNKNOWN_MEMORY_BYTES: u64 = 4 << 30;
+
+/// A number that nobody else has drawn.
+pub(crate) fn random() -> u64 {
+    // The keys of a hasher are the standard library's only random numbers.
+    RandomState::new().hash_one(std::process::id())
+}
 
 /// Bytes of memory that this process may use: the machine's, or less where its control group says so.
 pub(crate) fn memory_bytes() -> u64 {

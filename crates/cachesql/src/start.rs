@@ -31,6 +31,8 @@ pub fn node_config(configuration: &Configuration, node: &NodeSection) -> Result<
     let mut config = NodeConfig::new(memory_bytes);
     config.name = node.name.clone();
     config.group = group.to_owned();
+    config.data = node.data.clone();
+    config.seed = machine::random();
     config.threads = std::thread::available_parallelism().map_or(1, usize::from);
     config.limits = engine_limits(&configuration.limits);
     config.origins = origins;

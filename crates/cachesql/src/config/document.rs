@@ -136,6 +136,7 @@ impl<'t> DocumentReader<'t> {
                 http_place: http.as_ref().map(|a| self.findings.borrow().place(&a.span)),
                 http: http.map(|a| a.value),
                 memory_bytes: reader.size("memory").map(|s| s.value),
+                data: reader.text("data").map(|path| resolve(self.file, &path.value)),
                 insecure: reader.boolean("insecure").is_some_and(|b| b.value),
             };
             At { span: reader.span.clone(), value }
@@ -145,8 +146,14 @@ impl<'t> DocumentReader<'t> {
             return nodes;
         }
         let http = Some(DEFAULT_HTTP.to_owned());
-        let only =
-            NodeSection { name: DEFAULT_NODE.into(), http, http_place: None, memory_bytes: None, insecure: false };
+        let only = NodeSection {
+            name: DEFAULT_NODE.into(),
+            http,
+            http_place: None,
+            memory_bytes: None,
+            data: None,
+            insecure: false,
+        };
         vec![At { value: only, span: 0..0 }]
     }
 

@@ -42,6 +42,8 @@ pub struct NodeSection {
     pub http_place: Option<Place>,
     /// The most that tables may take, in bytes; `None` for a share of the machine's memory.
     pub memory_bytes: Option<u64>,
+    /// The folder of its log and snapshots; `None` when it keeps nothing over a restart.
+    pub data: Option<PathBuf>,
     /// Whether it may answer beyond this machine without a token.
     pub insecure: bool,
 }

@@ -207,12 +207,13 @@ const NODES: Section = Section {
             "Where other nodes reach it.",
             "the peer door: a node of this version works by itself",
         ),
-        later(
+        option(
             "data",
             Kind::Path,
+            Default::None("nothing is kept over a restart"),
             "\"data/a\"",
-            "Where its log and snapshots are kept.",
-            "keeping tables over a restart: they are loaded from their origins at each start",
+            "The folder of its log and snapshots: what it acknowledged is there after a restart, and tables are not loaded again. \
+             Relative to this file.",
         ),
     ],
 };

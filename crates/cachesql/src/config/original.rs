@@ -179,6 +179,7 @@ impl PropertiesReader<'_> {
                 http,
                 http_place: None,
                 memory_bytes: None,
+                data: None,
                 insecure: false,
             }],
             false => groups.iter().flat_map(|g| &g.members).map(|name| node_of_url(name)).collect(),
@@ -461,7 +462,7 @@ fn address_of_url(url: &str) -> Option<String> {
 
 fn node_of_url(address: &str) -> NodeSection {
     let name = address.to_owned();
-    NodeSection { http: Some(name.clone()), name, http_place: None, memory_bytes: None, insecure: false }
+    NodeSection { http: Some(name.clone()), name, http_place: None, memory_bytes: None, data: None, insecure: false }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub(crate) fn of_sqlstate(code: &str) -> StatusCode {
         "42501" => return StatusCode::FORBIDDEN,
         // A statement that is too complex, a batch that is too long, too many rows: the caller's to change.
         "54000" | "54001" | "21000" => return StatusCode::BAD_REQUEST,
-        "57014" => return StatusCode::GATEWAY_TIMEOUT,
+        "08007" | "57014" => return StatusCode::GATEWAY_TIMEOUT,
         "08006" => return StatusCode::BAD_GATEWAY,
         "08P01" => return StatusCode::BAD_REQUEST,
         "0A000" => return StatusCode::BAD_REQUEST,
@@ -65,7 +65,10 @@ pub(crate) fn of_node(error: &NodeError) -> Failure {
             .with_hint("GET /readyz says how far it is"),
         NodeError::RequestIdReused { .. } => Failure::new(StatusCode::CONFLICT, code, error.to_string()),
         NodeError::Fenced(_) => Failure::new(StatusCode::SERVICE_UNAVAILABLE, code, error.to_string()),
-        NodeError::Redefined { .. } | NodeError::Busy { .. } => {
+        NodeError::NotLeader { .. } => {
+            Failure::new(StatusCode::MISDIRECTED_REQUEST, code, error.to_string())
+        }
+        NodeError::Redefined { .. } | NodeError::Superseded | NodeError::Busy { .. } => {
             Failure::new(of_sqlstate(code), code, error.to_string())
                 .with_hint("the same request may succeed when it is sent again")
         }

@@ -45,9 +45,11 @@ pub(super) async fn run(arguments: ServeArguments) -> Result<(), Failure> {
     let address = door.local_address();
     let stop = Stop::on_signals()?;
     let node = Node::start(node_config).await.map_err(|e| Failure::Failed(e.to_string()))?;
-    eprintln!(
-        "node {name} answers on http://{address}; nothing is kept over a restart: tables are loaded from their origins"
-    );
+    let kept = match &node_section.data {
+        Some(folder) => format!("what it acknowledges is kept in {}", folder.display()),
+        None => "nothing is kept over a restart: tables are loaded from their origins".to_owned(),
+    };
+    eprintln!("node {name} answers on http://{address}; {kept}");
 
     let announcing = tokio::spawn(announce_when_ready(node.clone(), memory_bytes, address));
     door.serve(node.clone(), stop.requested()).await;
