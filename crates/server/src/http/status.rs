@@ -65,9 +65,7 @@ pub(crate) fn of_node(error: &NodeError) -> Failure {
             .with_hint("GET /readyz says how far it is"),
         NodeError::RequestIdReused { .. } => Failure::new(StatusCode::CONFLICT, code, error.to_string()),
         NodeError::Fenced(_) => Failure::new(StatusCode::SERVICE_UNAVAILABLE, code, error.to_string()),
-        NodeError::NotLeader { .. } => {
-            Failure::new(StatusCode::MISDIRECTED_REQUEST, code, error.to_string())
-        }
+        NodeError::NotLeader { .. } => Failure::new(StatusCode::MISDIRECTED_REQUEST, code, error.to_string()),
         NodeError::Redefined { .. } | NodeError::Superseded | NodeError::Busy { .. } => {
             Failure::new(of_sqlstate(code), code, error.to_string())
                 .with_hint("the same request may succeed when it is sent again")
