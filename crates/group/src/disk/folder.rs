@@ -16,7 +16,7 @@ pub struct Folder {
 }
 
 /// The file whose lock says that the folder is in use.
-const LOCK: &str = "lock";
+const LOCK: &str = ".lock";
 
 impl Folder {
     /// A folder; it is made, with those above it, when it is not there. An error of the kind `WouldBlock` when it is in use.
