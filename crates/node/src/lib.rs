@@ -26,6 +26,7 @@ mod request;
 mod retention;
 mod sharded;
 mod source;
+mod start;
 mod state;
 mod tasks;
 mod writer;

@@ -1,3 +1,5 @@
+//! What entries make of a state, in whatever order they come, and what it is after it was written out.
+
 use cachesql_table::{Operation, PutMode};
 use cachesql_types::{Column, DataType, TableSchema, Value};
 
