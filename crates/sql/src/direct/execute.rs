@@ -430,7 +430,7 @@ mod tests {
         let equal = Filter::equal(0, Value::BigInt(1));
         let one_of = |values: usize| Filter::In { column: 0, operands: vec![Operand::Value(Value::BigInt(1)); values] };
         assert_eq!(rows_until_clock(&[]), Some(ROWS_PER_CLOCK));
-        assert_eq!(rows_until_clock(&[equal.clone()]), Some(ROWS_PER_CLOCK));
+        assert_eq!(rows_until_clock(std::slice::from_ref(&equal)), Some(ROWS_PER_CLOCK));
         assert_eq!(rows_until_clock(&[equal.clone(), equal.clone()]), Some(ROWS_PER_CLOCK / 2));
         assert_eq!(rows_until_clock(&[Filter::Not(Box::new(one_of(512)))]), Some(ROWS_PER_CLOCK / 512));
         assert_eq!(rows_until_clock(&[Filter::Or(vec![equal; 16])]), Some(ROWS_PER_CLOCK / 16));
