@@ -17,7 +17,7 @@ use crate::memory::ExpectedBytes;
 use crate::progress::{self, Loads};
 use crate::request::Consistency;
 
-/// Shared by the node and its tasks. Only the writer publishes.
+/// Shared by the node and its tasks. Only the replicated state publishes.
 pub(crate) struct Core {
     pub(crate) name: Arc<str>,
     pub(crate) group: Arc<str>,

@@ -156,6 +156,16 @@ pub enum NodeError {
         /// The limit.
         most: usize,
     },
+    /// A write whose operations take more than the log keeps as one.
+    #[error(
+        "the write takes {bytes} bytes of the log, and one write at most {most}; nothing was changed: write fewer rows at a time"
+    )]
+    WriteTooLarge {
+        /// What it takes.
+        bytes: usize,
+        /// The limit.
+        most: usize,
+    },
     /// Too many requests of the kind are waiting.
     #[error("too many {what} are waiting; try again")]
     Busy {
@@ -223,7 +233,7 @@ impl NodeError {
             NodeError::NoSource { .. } | NodeError::SchemaChanged { .. } => "55000",
             NodeError::MemoryLimit { .. } => "53200",
             NodeError::TokenAhead { .. } => "57P03",
-            NodeError::BatchTooLong { .. } => "54000",
+            NodeError::BatchTooLong { .. } | NodeError::WriteTooLarge { .. } => "54000",
             NodeError::Busy { .. } => "53000",
             NodeError::Fenced(_) => "58000",
             NodeError::NotLeader { .. } => "25006",

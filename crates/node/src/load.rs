@@ -143,7 +143,9 @@ impl Loader {
         while let Some(batch) = rows.next().await {
             let batch = batch?;
             count = count.saturating_add(batch.num_rows() as u64);
-            self.writer.apply(vec![Operation::LoadRows { load, batch }]).await?;
+            for batch in pieces(&batch) {
+                self.writer.apply(vec![Operation::LoadRows { load, batch }]).await?;
+            }
         }
         let mut finish = vec![Operation::FinishLoad { load }];
         finish.extend(also);
@@ -166,23 +168,31 @@ impl Loader {
             unblocked(move || table.difference(&staged)).await??
         };
         if changes_in(&difference).total() > limits::DIFFERENCE_ROWS as u64 {
-            // Most of the table is new. As a load it goes through the log in bounded pieces, and still appears at once.
-            let schema = TableSchema::clone(table.schema());
-            let batches = futures::stream::iter(staged.batches().collect::<Vec<_>>()).map(Ok);
-            return self.fill(schema, batches, Vec::new()).await;
+            // Most of the table is new.
+            return self.replace(&table, &staged).await;
         }
         let changes = Arc::new(Mutex::new(Changes::default()));
         let plan = {
-            let changes = changes.clone();
+            let (changes, compared, new) = (changes.clone(), table.clone(), staged.clone());
             Plan::long(move |_, newest| {
-                let operations = difference_now(newest, &table, difference, &staged)?;
+                let operations = difference_now(newest, &compared, difference, &new)?;
                 *changes.lock() = changes_in(&operations);
                 Ok(Planned::counted(operations))
             })
         };
-        let written = self.writer.write(plan, None).await.map_err(|error| self.named(error))?;
+        let written = match self.writer.write(plan, None).await {
+            Err(NodeError::WriteTooLarge { .. }) => return self.replace(&table, &staged).await,
+            written => written.map_err(|error| self.named(error))?,
+        };
         let Changes { put, deleted } = *changes.lock();
         Ok(Loaded { rows: count, put, deleted, written })
+    }
+
+    /// Writes new rows in place of the old ones: as a load they go through the log in bounded pieces, and still appear at once.
+    async fn replace(&self, table: &Table, staged: &StagedRows) -> Result<Loaded, NodeError> {
+        let schema = TableSchema::clone(table.schema());
+        let batches = futures::stream::iter(staged.batches().collect::<Vec<_>>()).map(Ok);
+        self.fill(schema, batches, Vec::new()).await
     }
 
     /// Says of a limit that the writer met that it was this load that met it.
@@ -194,6 +204,14 @@ impl Loader {
             other => other,
         }
     }
+}
+
+/// A batch in pieces of about as many bytes as one write of a load may have.
+fn pieces(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
+    let (rows, bytes) = (batch.num_rows(), batch.get_array_memory_size());
+    let pieces = bytes.div_ceil(limits::LOAD_BATCH_BYTES).max(1);
+    let piece_rows = rows.div_ceil(pieces).max(1);
+    (0..rows).step_by(piece_rows).map(move |first| batch.slice(first, piece_rows.min(rows - first)))
 }
 
 /// The difference, in the writer's turn. It was computed outside of it; when the table was written since, it is computed
@@ -252,6 +270,18 @@ mod tests {
 
     fn put(table: &str, rows: &[i64]) -> Operation {
         Operation::Put { table: table.into(), rows: numbers(rows), mode: cachesql_table::PutMode::Upsert }
+    }
+
+    #[test]
+    fn a_large_batch_goes_through_the_log_in_pieces() {
+        let rows = limits::LOAD_BATCH_BYTES / size_of::<i64>() * 2 + 1_000;
+        let ids: Vec<i64> = (0..rows as i64).collect();
+        let batch = RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from(ids)) as _)]).expect("one column");
+        let cut: Vec<RecordBatch> = pieces(&batch).collect();
+        assert_eq!(cut.iter().map(RecordBatch::num_rows).sum::<usize>(), rows);
+        assert!(cut.iter().all(|piece| piece.num_rows() * size_of::<i64>() <= limits::LOAD_BATCH_BYTES));
+        assert_eq!(arrow::compute::concat_batches(&batch.schema(), &cut).expect("one schema"), batch);
+        assert_eq!(pieces(&batch.slice(0, 0)).count(), 0);
     }
 
     #[test]

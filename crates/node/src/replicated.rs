@@ -121,7 +121,13 @@ impl<D: Disk + Clone> Log for ReplicatedLog<D> {
 
     fn submit(&self, entry: Entry) -> BoxFuture<'_, Result<Submitted, NodeError>> {
         Box::pin(async move {
-            let submitted = self.group.submit(entry.encode().into()).await.map_err(|error| self.refused(error))?;
+            let proposal = entry.encode();
+            // A log that is given more than it can keep stops, and the member with it.
+            let (bytes, most) = (proposal.len(), limits::LOG_RECORD_BYTES - limits::LOG_RECORD_HEAD_BYTES);
+            if bytes > most {
+                return Err(NodeError::WriteTooLarge { bytes, most });
+            }
+            let submitted = self.group.submit(proposal.into()).await.map_err(|error| self.refused(error))?;
             let name = self.name.clone();
             let settled: Submitted = Box::pin(async move {
                 let (index, outcome) = submitted.settled().await.map_err(|error| of_group(&name, error))?;

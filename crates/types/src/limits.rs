@@ -239,6 +239,8 @@ pub const CONFIG_BYTES: u64 = 4 << 20;
 
 /// Bytes of one record of a group's log. A write's operations are one.
 pub const LOG_RECORD_BYTES: usize = 128 << 20;
+/// Bytes of a record that consensus itself may take.
+pub const LOG_RECORD_HEAD_BYTES: usize = 1 << 10;
 /// Bytes after which a group's log goes on in another file. Whole files are removed when a snapshot has what is in them.
 pub const LOG_SEGMENT_BYTES: u64 = 64 << 20;
 /// Bytes of a group's log that are read at a time, to be sent to a member that lacks them; a single record may have more.
@@ -253,6 +255,7 @@ pub const REGISTER_BYTES: usize = 64 << 10;
 // Relations that the code counts on.
 const _: () = assert!(CHUNK_ROWS.is_power_of_two());
 const _: () = assert!(LOAD_BATCH_ROWS.is_multiple_of(CHUNK_ROWS));
+const _: () = assert!(2 * LOAD_BATCH_BYTES + LOG_RECORD_HEAD_BYTES < LOG_RECORD_BYTES);
 const _: () = assert!(MAX_SQL_DEPTH < MAX_SQL_TOKENS);
 const _: () = assert!(MAX_KEY_COLUMNS <= MAX_COLUMNS);
 const _: () = assert!(HTTP_URI_BYTES < HTTP_HEAD_BYTES);

@@ -3,6 +3,7 @@
 
 mod commands;
 mod flights;
+mod killed;
 mod readme;
 mod running;
 mod serving;

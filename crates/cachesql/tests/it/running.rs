@@ -128,6 +128,13 @@ impl Running {
         assert!(status.success());
     }
 
+    /// Ends the process as a loss of power would, for the process, and gives its folder.
+    pub(crate) fn killed(mut self) -> TempDir {
+        self.signal("KILL");
+        self.ended();
+        std::mem::replace(&mut self.folder, tempfile::tempdir().expect("a folder"))
+    }
+
     /// Waits until the process has ended.
     pub(crate) fn ended(&mut self) -> ExitStatus {
         // Its last words end when it does.

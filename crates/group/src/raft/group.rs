@@ -23,6 +23,7 @@ use super::scribe::Drive;
 use super::store::{LogStore, OpenError};
 use super::{Member, Proposal, Snapshot, SnapshotMeta, Types, Vote};
 use crate::disk::Disk;
+use crate::log::Cut;
 use crate::machine::Machine;
 use crate::snapshot::SnapshotWriter;
 use crate::transport::Transport;
@@ -178,7 +179,15 @@ impl<D: Disk + Clone, M: Machine> Group<D, M> {
             ..Config::default()
         };
         let consensus = consensus.validate().map_err(|error| StartError::Config(error.to_string()))?;
-        let (log, _) = LogStore::open(disk.clone(), config.drive)?;
+        let (log, cut) = LogStore::open(disk.clone(), config.drive)?;
+        if let Some(Cut { file, position, bytes }) = cut {
+            tracing::warn!(
+                file,
+                position,
+                bytes,
+                "the log ended within a record, as a crash leaves it; that end is cut off"
+            );
+        }
         let applier = Applier::open(disk.clone(), config.drive, machine.clone())?;
         let writers = applier.writers().clone();
         let links = Links::<D, _>::over(transport);

@@ -114,6 +114,23 @@ async fn a_log_that_has_grown_is_replaced_by_its_state() {
 }
 
 #[tokio::test]
+async fn a_write_larger_than_the_log_keeps_is_refused_and_harms_nothing() {
+    let place = Place::new(PEOPLE);
+    let node = started(kept(&place, vec![empty("t")], 1)).await;
+    let half = cachesql_types::Value::text("x".repeat(cachesql_types::limits::LOG_RECORD_BYTES / 2));
+    let insert = Statement { sql: "INSERT INTO t VALUES (1, $1), (2, $2)".into(), params: vec![half.clone(), half] };
+    let refused = patiently(node.sql(insert, &RequestOptions::default())).await.expect_err("too large");
+    assert_eq!(refused.sqlstate(), "54000");
+    assert!(matches!(refused, NodeError::WriteTooLarge { .. }), "{refused}");
+    write(&node, "INSERT INTO t VALUES (1, 'a')").await;
+    assert_eq!(query(&node, "SELECT * FROM t").await, ["1|a"]);
+    killed(node).await;
+    let node = started(kept(&place, vec![empty("t")], 2)).await;
+    assert_eq!(query(&node, "SELECT * FROM t").await, ["1|a"]);
+    killed(node).await;
+}
+
+#[tokio::test]
 async fn a_folder_belongs_to_one_node_and_is_used_by_one() {
     let place = Place::new(PEOPLE);
     let node = started(kept(&place, vec![], 1)).await;

@@ -11,6 +11,7 @@ mod node;
 mod postgres;
 mod process;
 mod report;
+mod restart;
 mod rows;
 mod scan;
 mod wrk;
@@ -39,6 +40,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "scan", what: "TPC-H, beside DuckDB and PostgreSQL", run: scan::scan },
     Bench { name: "load", what: "a table from PostgreSQL, beside COPY", run: load::load },
     Bench { name: "memory", what: "bytes a row, beside the bare values", run: in_process::memory },
+    Bench { name: "restart", what: "a killed node serves again, beside reading its files", run: restart::restart },
     Bench { name: "growth", what: "one row by key, from 10 thousand rows to 10 million", run: rows::growth },
 ];
 

@@ -1,6 +1,7 @@
 //! A CacheSQL node of a bench: `cachesql serve` over a configuration written here.
 
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::Bed;
@@ -20,8 +21,13 @@ pub(crate) struct Node {
 impl Node {
     /// `tables` is the part of `cachesql.toml` that says what is loaded.
     pub(crate) fn start(bed: &Bed, name: &str, tables: &str) -> Outcome<Self> {
+        Self::start_with(bed, name, "", tables)
+    }
+
+    /// The same with more words in the node's own section, each on a line.
+    fn start_with(bed: &Bed, name: &str, words: &str, tables: &str) -> Outcome<Self> {
         let file = bed.work.join(format!("{name}.toml"));
-        let text = format!("[nodes.local]\nhttp = \"127.0.0.1:0\"\nmemory = \"16GiB\"\n\n{tables}");
+        let text = format!("[nodes.local]\nhttp = \"127.0.0.1:0\"\nmemory = \"16GiB\"\n{words}\n{tables}");
         fs::write(&file, text).context(|| file.display().to_string())?;
         let started = Instant::now();
         let mut server = Server::start(bed.binary("cachesql").arg("serve").arg(&file).current_dir(&bed.work))?;
@@ -34,15 +40,23 @@ impl Node {
 
     /// A node with that many rows of `kca2`, from a file.
     pub(crate) fn with_kca2(bed: &Bed, rows: u64) -> Outcome<Self> {
-        let file = bed.kca2(rows)?;
-        let tables =
-            format!("[tables.kca2]\nfile = \"{}\"\n{KCA2}\n[tables.kca2.columns]\n{KCA2_COLUMNS}", file.display());
-        Self::start(bed, &format!("kca2-{rows}"), &tables)
+        Self::start(bed, &format!("kca2-{rows}"), &kca2_of_file(bed, rows)?)
+    }
+
+    /// The same, which keeps them in a folder; what is there from before is not loaded again.
+    pub(crate) fn keeping_kca2(bed: &Bed, rows: u64, folder: &Path) -> Outcome<Self> {
+        let words = format!("data = \"{}\"\n", folder.display());
+        Self::start_with(bed, &format!("kca2-{rows}-kept"), &words, &kca2_of_file(bed, rows)?)
     }
 
     pub(crate) fn cpu_seconds(&self) -> f64 {
         self.server.cpu_seconds()
     }
+}
+
+fn kca2_of_file(bed: &Bed, rows: u64) -> Outcome<String> {
+    let file = bed.kca2(rows)?;
+    Ok(format!("[tables.kca2]\nfile = \"{}\"\n{KCA2}\n[tables.kca2.columns]\n{KCA2_COLUMNS}", file.display()))
 }
 
 /// Key and indexes of `kca2`.
