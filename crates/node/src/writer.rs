@@ -214,6 +214,10 @@ impl WriterTask {
         if reply.is_closed() {
             return;
         }
+        // Before it is known what the group agreed on, nobody can say that a request is new.
+        if let Err(error) = self.open_run().await {
+            return drop(reply.send(Err(error)));
+        }
         let earlier = request.as_ref().map_or(Ok(None), |key| self.earlier(key));
         let reply = match (earlier, &request) {
             // The caller may have left meanwhile; a retry with its request id finds the outcome.
@@ -247,7 +251,6 @@ impl WriterTask {
 
     /// Steps 1 to 3.
     async fn propose(&mut self, plan: Plan, request: Option<RequestKey>) -> Result<Proposed, NodeError> {
-        self.open_run().await?;
         let head = self.run.head.clone();
         let planned = self.flight.beside(make_plan(&self.core, plan, &head)).await?;
         if planned.is_nothing() && request.is_none() {

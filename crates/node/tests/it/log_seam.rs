@@ -50,6 +50,8 @@ struct HeldLog {
     state: Arc<State>,
     held: Arc<Mutex<VecDeque<Held>>>,
     count: watch::Sender<usize>,
+    /// Agreed on behind the proposer's back, and applied here when this member is to lead again.
+    late: Arc<Mutex<Option<Entry>>>,
 }
 
 type Held = (Entry, oneshot::Sender<Result<Settled, NodeError>>);
@@ -59,7 +61,7 @@ impl HeldLog {
     async fn node() -> (Arc<Node>, HeldLog) {
         let mut log = None;
         let make = |state: Arc<State>| {
-            let held = HeldLog { state, held: Arc::default(), count: watch::Sender::new(0) };
+            let held = HeldLog { state, held: Arc::default(), count: watch::Sender::new(0), late: Arc::default() };
             log = Some(held.clone());
             Arc::new(held) as Arc<dyn Log>
         };
@@ -87,6 +89,14 @@ impl HeldLog {
         }
     }
 
+    /// Agrees on the next entry, and tells its proposer that it does not know.
+    async fn agree_unheard(&self) {
+        self.holds(1).await;
+        let (entry, told) = self.take();
+        *self.late.lock().expect("no panic") = Some(entry);
+        told.send(Err(NodeError::Unknown)).expect("somebody waits");
+    }
+
     /// Loses the next entry.
     async fn lose(&self, error: NodeError) {
         self.holds(1).await;
@@ -103,6 +113,9 @@ impl HeldLog {
 
 impl Log for HeldLog {
     fn lead(&self) -> BoxFuture<'_, Result<(), NodeError>> {
+        if let Some(entry) = self.late.lock().expect("no panic").take() {
+            self.state.apply_entry(self.state.index().next(), entry).expect("what was rehearsed");
+        }
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -259,6 +272,21 @@ async fn a_request_id_that_is_on_its_way_is_waited_for() {
     assert_eq!(patiently(first).await.expect("no panic").expect("agreed"), (Some(1), false));
     assert_eq!(patiently(again).await.expect("no panic").expect("agreed"), (Some(1), true));
     assert_eq!(query(&node, "SELECT id FROM t").await, ["1"]);
+}
+
+#[tokio::test]
+async fn a_retry_of_what_was_agreed_on_unheard_is_not_applied_again() {
+    let (node, log) = HeldLog::node().await;
+    let setup = write_later(&node, "INSERT INTO t VALUES (1, '')", None);
+    log.agree(1).await;
+    patiently(setup).await.expect("no panic").expect("agreed");
+    let append = "UPDATE t SET v = v || 'x'";
+    let first = write_later(&node, append, Some("once"));
+    log.agree_unheard().await;
+    assert!(matches!(patiently(first).await.expect("no panic"), Err(NodeError::Unknown)));
+    let again = write_later(&node, append, Some("once"));
+    assert_eq!(patiently(again).await.expect("no panic").expect("the answer of then"), (Some(1), true));
+    assert_eq!(query(&node, "SELECT v FROM t").await, ["x"]);
 }
 
 #[tokio::test]
