@@ -145,15 +145,7 @@ impl<'t> DocumentReader<'t> {
         if !nodes.is_empty() || self.top("nodes").is_some() {
             return nodes;
         }
-        let http = Some(DEFAULT_HTTP.to_owned());
-        let only = NodeSection {
-            name: DEFAULT_NODE.into(),
-            http,
-            http_place: None,
-            memory_bytes: None,
-            data: None,
-            insecure: false,
-        };
+        let only = NodeSection::new(DEFAULT_NODE, Some(DEFAULT_HTTP.to_owned()));
         vec![At { value: only, span: 0..0 }]
     }
 

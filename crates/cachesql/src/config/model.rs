@@ -214,6 +214,11 @@ pub(super) fn resolve(file: &Path, path: impl AsRef<Path>) -> PathBuf {
 }
 
 impl NodeSection {
+    /// A node that answers HTTP there, of which nothing else is said.
+    pub(super) fn new(name: impl Into<String>, http: Option<String>) -> NodeSection {
+        NodeSection { name: name.into(), http, http_place: None, memory_bytes: None, data: None, insecure: false }
+    }
+
     /// True when it answers on an address that is plainly beyond this machine. A name is looked up when the door is opened.
     pub fn is_beyond_this_machine(&self) -> bool {
         let host = self.http.as_deref().and_then(|address| address.rsplit_once(':')).map(|(host, _)| host);

@@ -174,14 +174,7 @@ impl PropertiesReader<'_> {
         let http = self.http();
         let groups = self.groups();
         let nodes = match groups.is_empty() {
-            true => vec![NodeSection {
-                name: DEFAULT_NODE.into(),
-                http,
-                http_place: None,
-                memory_bytes: None,
-                data: None,
-                insecure: false,
-            }],
+            true => vec![NodeSection::new(DEFAULT_NODE, http)],
             false => groups.iter().flat_map(|g| &g.members).map(|name| node_of_url(name)).collect(),
         };
         let tables = self.tables(&groups);
@@ -461,8 +454,7 @@ fn address_of_url(url: &str) -> Option<String> {
 }
 
 fn node_of_url(address: &str) -> NodeSection {
-    let name = address.to_owned();
-    NodeSection { http: Some(name.clone()), name, http_place: None, memory_bytes: None, data: None, insecure: false }
+    NodeSection::new(address, Some(address.to_owned()))
 }
 
 #[cfg(test)]

@@ -125,11 +125,7 @@ impl Operation {
     /// Reads what `encode` wrote. Bytes of any other origin are an error, at worst an odd list of operations: never a panic,
     /// never more memory than some multiple of the input.
     pub fn decode(bytes: &[u8]) -> Result<Vec<Operation>, DecodeError> {
-        let mut reader = read::Reader::new(bytes);
-        let version = reader.byte()?;
-        if version != VERSION {
-            return Err(DecodeError::Version { version });
-        }
+        let mut reader = read::Reader::new(bytes)?;
         let operations = reader.list(read::Reader::operation)?;
         reader.end()?;
         Ok(operations)
@@ -153,11 +149,7 @@ pub fn encode_rows(columns: &[Column], batch: &RecordBatch) -> Vec<u8> {
 
 /// Reads what [`encode_rows`] wrote, in the layout of `cachesql_types::arrow_type`.
 pub fn decode_rows(bytes: &[u8]) -> Result<RecordBatch, DecodeError> {
-    let mut reader = read::Reader::new(bytes);
-    let version = reader.byte()?;
-    if version != VERSION {
-        return Err(DecodeError::Version { version });
-    }
+    let mut reader = read::Reader::new(bytes)?;
     let batch = batch::read(&mut reader)?;
     reader.end()?;
     Ok(batch)

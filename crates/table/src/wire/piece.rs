@@ -64,11 +64,7 @@ impl Piece {
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Piece, DecodeError> {
-        let mut reader = Reader::new(bytes);
-        let version = reader.byte()?;
-        if version != VERSION {
-            return Err(DecodeError::Version { version });
-        }
+        let mut reader = Reader::new(bytes)?;
         let piece = match reader.byte()? {
             piece_tag::TABLE => {
                 let schema = reader.schema()?;

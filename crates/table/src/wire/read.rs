@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cachesql_types::{Column, DataType, Decimal, IndexDefinition, TableSchema, Value};
 
-use super::{batch, flag, key_tag, operation_tag, value_tag};
+use super::{VERSION, batch, flag, key_tag, operation_tag, value_tag};
 use crate::operation::{Operation, PutMode};
 use crate::row::RowKey;
 
@@ -46,8 +46,13 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { rest: bytes }
+    /// A reader of what follows the version, which must be this one.
+    pub(super) fn new(bytes: &'a [u8]) -> Result<Reader<'a>> {
+        let mut reader = Reader { rest: bytes };
+        match reader.byte()? {
+            VERSION => Ok(reader),
+            version => Err(DecodeError::Version { version }),
+        }
     }
 
     pub(super) fn end(&self) -> Result<()> {
