@@ -13,4 +13,4 @@ pub mod register;
 pub mod snapshot;
 pub mod transport;
 
-pub use raft::{AnswerError, Drive, Group, GroupConfig, ProposeError, StartError, Status, Submitted};
+pub use raft::{AnswerError, Drive, Group, GroupConfig, ProposeError, Standing, StartError, Status, Submitted};

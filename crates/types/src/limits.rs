@@ -198,8 +198,8 @@ pub const REQUEST_IDS: usize = 65_536;
 pub const REQUEST_ID_OUTCOME_BYTES: usize = 64 << 20;
 /// Writes that are planned on top of each other before the first of them is agreed on.
 pub const WRITES_IN_FLIGHT: usize = 512;
-/// Time that a write waits to be agreed on; what became of it is not known after that.
-pub const WRITE_WAIT: Duration = Duration::from_secs(15);
+/// Time that a write waits to be agreed on, beside the time that its bytes take; what became of it is not known after that.
+pub const WRITE_WAIT: Duration = Duration::from_millis(2_500);
 /// Time that a read waits for the token that it shows.
 pub const TOKEN_WAIT: Duration = Duration::from_secs(2);
 
@@ -210,7 +210,38 @@ pub const FOLDER_RETRY: Duration = Duration::from_millis(20);
 /// Time between two signs of life of a group's leader.
 pub const HEARTBEAT: Duration = Duration::from_millis(100);
 /// How long a member that hears no leader waits, at least and at most, before it stands for election.
-pub const ELECTION: (Duration, Duration) = (Duration::from_millis(500), Duration::from_millis(1_000));
+pub const ELECTION: (Duration, Duration) = (Duration::from_millis(300), Duration::from_millis(600));
+/// How long a member waits for entries to be on another's disk, beside the time that their bytes take.
+pub const APPEND_WAIT: Duration = Duration::from_secs(2);
+/// Bytes a second that a network between members carries at least.
+pub const SLOW_NETWORK_BYTES: usize = 100 << 10;
+/// How long a member waits for one block of a snapshot to be on another's disk.
+pub const SNAPSHOT_PIECE_WAIT: Duration = Duration::from_secs(30);
+/// Time that a request which only the leader can serve waits for there to be one.
+pub const LEADER_WAIT: Duration = Duration::from_millis(2_500);
+/// Time between two looks whether there is, when nothing has been heard.
+pub const LEADER_LOOK: Duration = Duration::from_millis(50);
+/// Time between two tries to become a member of a group, and between two looks of the leader at who its members are.
+pub const MEMBERS_LOOK: Duration = Duration::from_millis(500);
+/// Time that another member is given to answer a short question.
+pub const MEMBER_WAIT: Duration = Duration::from_secs(2);
+/// Time that the leader is given to change who the members are.
+pub const MEMBERS_WAIT: Duration = Duration::from_secs(10);
+/// Entries that a member may lack of the leader's log to be taken for one that has caught up, and can vote.
+pub const CAUGHT_UP_ENTRIES: u64 = 100;
+/// Time that a write which was forwarded may take, beside the time that its bytes take.
+pub const FORWARDED_WRITE_WAIT: Duration = Duration::from_secs(4);
+/// Time that a load which was forwarded may take.
+pub const FORWARDED_LOAD_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Depth of nesting of the filter of a write that goes from one member to another.
+pub const FORWARDED_FILTER_DEPTH: usize = 64;
+/// Longest time that a client may wait for a change of the cluster.
+pub const CLUSTER_WAIT: Duration = Duration::from_secs(60);
+/// Time between two looks whether the cluster has changed, for a client that waits for it.
+pub const CLUSTER_LOOK: Duration = Duration::from_millis(100);
+/// Time between two looks of a follower at how far the leader is, so that it can say how old its rows may be.
+pub const FRESHNESS_LOOK: Duration = Duration::from_secs(1);
+
 /// Entries of a log after which its state is written out, however short they are.
 pub const SNAPSHOT_ENTRIES: u64 = 100_000;
 /// Bytes of a log after which its state is written out, when that is not larger.

@@ -3,6 +3,7 @@
 mod folder;
 #[cfg(any(test, feature = "simulation"))]
 mod memory;
+mod volatile;
 
 use std::io;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 pub use folder::Folder;
 #[cfg(any(test, feature = "simulation"))]
 pub use memory::{Crash, MemoryDisk};
+pub use volatile::VolatileDisk;
 
 /// A folder. Names that were made, renamed or removed are certain to be so after a crash only when `sync` has returned.
 pub trait Disk: Send + Sync + 'static {

@@ -12,7 +12,7 @@ use openraft::errors::{ClientWriteError, ForwardToLeader, LinearizableReadError,
 use openraft::impls::ProgressResponder;
 use openraft::raft::ClientWriteResult;
 use openraft::type_config::alias::OneshotReceiverOf;
-use openraft::{Config, Raft, ReadPolicy, SnapshotPolicy};
+use openraft::{ChangeMembers, Config, Instant as _, Raft, ReadPolicy, SnapshotPolicy};
 use tokio::sync::Mutex;
 
 use super::applier::{Applier, StoredSnapshot};
@@ -87,6 +87,15 @@ pub enum ProposeError {
 /// Why another member is not answered.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerError {
+    /// Another member was asked: one that was here before its disk was lost, and is not here any more. What it promised is not
+    /// this one's to keep or to break.
+    #[error("member {asked} was asked, and member {found} is here")]
+    OtherMember {
+        /// The number that was asked for.
+        asked: u64,
+        /// This member's.
+        found: u64,
+    },
     /// It asked what is no question.
     #[error("a question that cannot be read: {0}")]
     Question(#[from] CodecError),
@@ -113,6 +122,10 @@ pub struct Status {
     pub applied: Option<u64>,
     /// The index of its snapshot.
     pub snapshot: Option<u64>,
+    /// All members, by number.
+    pub members: Vec<Standing>,
+    /// How long ago a majority last answered this member, when it leads.
+    pub quorum_age: Option<Duration>,
     /// Those who vote.
     pub voters: BTreeSet<String>,
     /// Those who do not.
@@ -121,11 +134,25 @@ pub struct Status {
     pub stopped: Option<String>,
 }
 
+/// A member, as the group's log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its number.
+    pub number: u64,
+    /// The name of its node.
+    pub name: String,
+    /// Whether it votes.
+    pub votes: bool,
+    /// The index up to which it is known to have the log; only on the leader.
+    pub matched: Option<u64>,
+}
+
 /// One member of a group.
 pub struct Group<D: Disk + Clone, M: Machine> {
     raft: Raft<Types, Applier<D, M>>,
     machine: Arc<M>,
     disk: D,
+    number: u64,
     incoming: Mutex<Option<Incoming<D>>>,
     writers: Arc<AtomicU64>,
 }
@@ -176,6 +203,8 @@ impl<D: Disk + Clone, M: Machine> Group<D, M> {
             snapshot_policy: SnapshotPolicy::LogsSinceLast(config.snapshot_after),
             max_in_snapshot_log_to_keep: config.kept_entries,
             enable_pre_vote: Some(true),
+            // A leader whom no majority answers falls silent, so that those who hear it still can look for another.
+            quorum_loss_probe_interval: Some(millis(config.election.1).saturating_mul(2)),
             ..Config::default()
         };
         let consensus = consensus.validate().map_err(|error| StartError::Config(error.to_string()))?;
@@ -191,9 +220,10 @@ impl<D: Disk + Clone, M: Machine> Group<D, M> {
         let applier = Applier::open(disk.clone(), config.drive, machine.clone())?;
         let writers = applier.writers().clone();
         let links = Links::<D, _>::over(transport);
-        let raft = Raft::new(config.number, Arc::new(consensus), links, log, applier).await;
+        let number = config.number;
+        let raft = Raft::new(number, Arc::new(consensus), links, log, applier).await;
         let raft = raft.map_err(|error| StartError::Consensus(error.to_string()))?;
-        Ok(Group { raft, machine, disk, incoming: Mutex::new(None), writers })
+        Ok(Group { raft, machine, disk, number, incoming: Mutex::new(None), writers })
     }
 
     /// What the members agree on, as far as this one has applied it.
@@ -242,10 +272,42 @@ impl<D: Disk + Clone, M: Machine> Group<D, M> {
         }
     }
 
-    /// Takes a member in that does not vote, and brings it up to date.
+    /// Waits until this member has applied the log up to an index.
+    pub async fn applied(&self, index: u64) -> Result<(), ProposeError> {
+        let mut progress = self.raft.watch_apply_progress();
+        let stopped = || ProposeError::Stopped("it has stopped".into());
+        while progress.get().is_none_or(|applied| applied.index < index) {
+            progress.changed().await.map_err(|_| stopped())?;
+        }
+        Ok(())
+    }
+
+    /// Takes a member in that does not vote, and begins to bring it up to date.
     pub async fn add_learner(&self, number: u64, name: &str) -> Result<(), ProposeError> {
-        let added = self.raft.add_learner(number, Member { name: name.to_owned() }, true).await;
+        let added = self.raft.add_learner(number, Member { name: name.to_owned() }, false).await;
         added.map(|_| ()).map_err(of_write)
+    }
+
+    /// Has a member vote that is in already, and takes out others: those whose place it takes.
+    pub async fn promote(&self, number: u64, gone: BTreeSet<u64>) -> Result<(), ProposeError> {
+        self.change(vec![ChangeMembers::AddVoterIds([number].into()), ChangeMembers::RemoveVoters(gone.clone())]).await?;
+        self.remove(gone).await
+    }
+
+    /// Takes members out.
+    pub async fn remove(&self, gone: BTreeSet<u64>) -> Result<(), ProposeError> {
+        if gone.is_empty() {
+            return Ok(());
+        }
+        // Who votes cannot go: first they vote no more.
+        if self.status().members.iter().any(|member| member.votes && gone.contains(&member.number)) {
+            self.change(vec![ChangeMembers::RemoveVoters(gone.clone())]).await?;
+        }
+        self.change(vec![ChangeMembers::RemoveNodes(gone)]).await
+    }
+
+    async fn change(&self, changes: Vec<ChangeMembers<u64, Member>>) -> Result<(), ProposeError> {
+        self.raft.change_membership(ChangeMembers::Batch(changes), true).await.map(drop).map_err(of_write)
     }
 
     /// Makes these members, all of whom are in already, those who vote. Those who voted before stay as learners, or go.
@@ -272,7 +334,11 @@ impl<D: Disk + Clone, M: Machine> Group<D, M> {
     /// Answers what another member asks, which was authenticated by whoever carries it.
     pub async fn answer(&self, question: &Bytes) -> Result<Bytes, AnswerError> {
         let stopped = |error: &dyn std::fmt::Display| AnswerError::Stopped(error.to_string());
-        let reply = match Ask::decode(question)? {
+        let (asked, ask) = Ask::decode(question)?;
+        if asked != self.number {
+            return Err(AnswerError::OtherMember { asked, found: self.number });
+        }
+        let reply = match ask {
             Ask::Append(request) => {
                 Reply::Append(self.raft.append_entries(request).await.map_err(|error| stopped(&error))?)
             }
@@ -321,7 +387,17 @@ impl<D: Disk + Clone, M: Machine> Group<D, M> {
         let metrics = metrics.borrow_watched();
         let membership = metrics.membership_config.membership();
         let name = |number: &u64| membership.get_node(number).map(|member| member.name.clone());
+        let voters: BTreeSet<u64> = membership.voter_ids().collect();
+        let matched = |number: &u64| Some(metrics.replication.as_ref()?.get(number)?.as_ref()?.index);
+        let standing = |(number, member): (&u64, &Member)| Standing {
+            number: *number,
+            name: member.name.clone(),
+            votes: voters.contains(number),
+            matched: matched(number),
+        };
         Status {
+            members: membership.nodes().map(standing).collect(),
+            quorum_age: metrics.last_quorum_acked.as_ref().map(|at| at.elapsed()),
             term: metrics.current_term,
             leader: metrics.current_leader.as_ref().and_then(name),
             leads: metrics.current_leader == Some(metrics.id),
@@ -332,6 +408,43 @@ impl<D: Disk + Clone, M: Machine> Group<D, M> {
             learners: membership.learner_ids().filter_map(|number| name(&number)).collect(),
             stopped: metrics.running_state.as_ref().err().map(ToString::to_string),
         }
+    }
+
+    /// Whether this member leads, and the name of whoever does, as far as it knows.
+    pub fn leader(&self) -> (bool, Option<String>) {
+        let metrics = self.raft.server_metrics();
+        let metrics = metrics.borrow_watched();
+        let leader = metrics.current_leader.as_ref();
+        let member = leader.and_then(|number| metrics.membership_config.membership().get_node(number));
+        (leader == Some(&metrics.id), member.map(|member| member.name.clone()))
+    }
+
+    /// How long ago a majority last answered this member; `None` when it does not lead.
+    pub fn quorum_age(&self) -> Option<Duration> {
+        let metrics = self.raft.data_metrics();
+        let metrics = metrics.borrow_watched();
+        metrics.last_quorum_acked.as_ref().map(|at| at.elapsed())
+    }
+
+    /// Waits until this member leads, or until it does not. Never ends once it has stopped.
+    pub async fn wait_leads(&self, leads: bool) {
+        let mut metrics = self.raft.server_metrics();
+        loop {
+            {
+                let now = metrics.borrow_watched();
+                if (now.current_leader == Some(now.id)) == leads {
+                    return;
+                }
+            }
+            if metrics.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// This member's number.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// Waits until its status is as wanted.

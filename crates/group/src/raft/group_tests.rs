@@ -86,10 +86,14 @@ impl Cluster {
     }
 
     async fn start(&mut self, at: usize) {
+        self.start_as(at, at as u64 + 1).await;
+    }
+
+    async fn start_as(&mut self, at: usize, number: u64) {
         let name = NAMES[at].to_owned();
         let transport = Arc::new(From(self.net.clone(), name.clone()));
         let disk = self.disks[at].clone();
-        let group = Group::start(config(at as u64 + 1), disk, Arc::default(), transport).await.expect("started");
+        let group = Group::start(config(number), disk, Arc::default(), transport).await.expect("started");
         self.net.members.lock().insert(name, Arc::new(group));
     }
 
@@ -279,6 +283,49 @@ async fn a_new_member_gets_a_snapshot_and_then_votes() {
     cluster.assert_same(0..2).await;
 }
 
+/// What a member promised before it lost its disk, nobody knows: so nobody answers for it, and it is a new member.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_lost_its_disk_is_another_one() {
+    let mut cluster = Cluster::of(3).await;
+    let at = cluster.leader(0..3).await;
+    let (lost, other) = ((at + 1) % 3, (at + 2) % 3);
+    let leader = cluster.member(at);
+    propose(&leader, "before").await.expect("agreed");
+    cluster.kill(lost).await;
+    cluster.disks[lost] = MemoryDisk::default();
+    cluster.start_as(lost, 9).await;
+    let (old, new) = (lost as u64 + 1, cluster.member(lost));
+    let vote = Ask::Vote(openraft::raft::VoteRequest::new(Vote::new(50, at as u64 + 1), None));
+    let refused = new.answer(&vote.encode(old)).await;
+    assert!(matches!(refused, Err(AnswerError::OtherMember { asked, found: 9 }) if asked == old), "{refused:?}");
+    assert!(!new.is_founded().await.expect("it runs"), "it has no part in the group under its old number");
+
+    leader.add_learner(9, NAMES[lost]).await.expect("taken in");
+    leader.wait_until(|status| status.members.iter().any(|m| m.number == 9 && m.matched == status.last)).await;
+    leader.promote(9, [old].into()).await.expect("it votes in the place of the old one");
+    let members = leader.status().members;
+    let mut found: Vec<(u64, bool)> = members.iter().map(|member| (member.number, member.votes)).collect();
+    found.sort_unstable();
+    let mut expected = [(at as u64 + 1, true), (other as u64 + 1, true), (9, true)];
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    // It counts: with it and the leader there is a majority.
+    cluster.kill(other).await;
+    propose(&leader, "after").await.expect("two of three agree");
+    cluster.assert_same([at, lost].into_iter()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_can_be_taken_out() {
+    let cluster = Cluster::of(3).await;
+    let at = cluster.leader(0..3).await;
+    let leader = cluster.member(at);
+    let gone = [(at as u64 + 1) % 3 + 1].into();
+    leader.remove(gone).await.expect("taken out");
+    assert_eq!(leader.status().members.len(), 2);
+    propose(&leader, "word").await.expect("the two that are left agree");
+}
+
 #[tokio::test(start_paused = true)]
 async fn leadership_is_handed_over() {
     let cluster = Cluster::of(3).await;
@@ -325,7 +372,8 @@ async fn a_disk_that_fails_stops_the_member_and_not_the_group() {
 async fn what_is_no_question_is_refused() {
     let cluster = Cluster::of(1).await;
     for bytes in [&b""[..], b"\x00", b"\xff\xff", b"\x01", b"\x04short"] {
-        let refused = cluster.member(0).answer(&Bytes::from_static(bytes)).await;
+        let bytes = [&1_u64.to_le_bytes(), bytes].concat();
+        let refused = cluster.member(0).answer(&Bytes::from(bytes.clone())).await;
         assert!(matches!(refused, Err(AnswerError::Question(_))), "{bytes:?}");
     }
     propose(&cluster.member(0), "word").await.expect("it goes on");

@@ -18,7 +18,7 @@ use std::fmt;
 use bytes::Bytes;
 
 pub use codec::CodecError;
-pub use group::{AnswerError, Group, GroupConfig, ProposeError, StartError, Status, Submitted};
+pub use group::{AnswerError, Group, GroupConfig, ProposeError, Standing, StartError, Status, Submitted};
 pub use scribe::Drive;
 
 /// What members agree on: bytes whose meaning only the node knows.

@@ -68,8 +68,10 @@ pub(super) enum Reply {
 }
 
 impl Ask {
-    pub(super) fn encode(&self) -> Bytes {
+    /// What is asked of the member of that number: the number in eight bytes (little-endian), a tag, and what belongs to it.
+    pub(super) fn encode(&self, of: u64) -> Bytes {
         let mut out = BytesMut::new();
+        out.extend_from_slice(&of.to_le_bytes());
         match self {
             Ask::Append(append) => {
                 out.extend_from_slice(&[ASK_APPEND]);
@@ -105,8 +107,10 @@ impl Ask {
         out.freeze()
     }
 
-    pub(super) fn decode(bytes: &Bytes) -> Result<Ask, CodecError> {
+    /// Reads what is asked, and of which member.
+    pub(super) fn decode(bytes: &Bytes) -> Result<(u64, Ask), CodecError> {
         let mut reader = Reader(bytes);
+        let of = reader.number()?;
         let ask = match reader.byte()? {
             ASK_APPEND => {
                 let (vote, prev_log_id) = (reader.vote()?, take_place(&mut reader)?);
@@ -137,7 +141,7 @@ impl Ask {
             unknown => return Err(CodecError::Tag(unknown)),
         };
         reader.end()?;
-        Ok(ask)
+        Ok((of, ask))
     }
 }
 
@@ -283,11 +287,12 @@ mod tests {
     #[test]
     fn what_is_asked_and_answered_comes_back_as_it_was() {
         for ask in asks() {
-            let bytes = ask.encode();
-            let found = Ask::decode(&bytes).expect("a question");
+            let bytes = ask.encode(7);
+            let (of, found) = Ask::decode(&bytes).expect("a question");
+            assert_eq!(of, 7);
             // It says all but what is in proposals, and the bytes say that.
             assert_eq!(format!("{found:?}"), format!("{ask:?}"));
-            assert_eq!(found.encode(), bytes);
+            assert_eq!(found.encode(7), bytes);
         }
         for reply in replies() {
             assert_eq!(Reply::decode(&reply.encode()), Ok(reply));
@@ -298,13 +303,13 @@ mod tests {
     fn what_is_cut_short_is_refused() {
         let head = |ask: &Ask| match ask {
             // Its content is whatever follows.
-            Ask::Snapshot(piece) => ask.encode().len() - piece.bytes.len(),
+            Ask::Snapshot(piece) => ask.encode(7).len() - piece.bytes.len(),
             // Entries follow one another: it may end after each.
-            Ask::Append(_) => 1 + 17,
-            _ => ask.encode().len(),
+            Ask::Append(_) => 8 + 1 + 17,
+            _ => ask.encode(7).len(),
         };
         for ask in asks() {
-            let bytes = ask.encode();
+            let bytes = ask.encode(7);
             for length in 0..head(&ask) {
                 assert!(Ask::decode(&bytes.slice(..length)).is_err(), "{ask:?}, {length} bytes");
             }
@@ -313,7 +318,7 @@ mod tests {
 
     #[test]
     fn the_tags_are_those_that_are_written_down() {
-        let tags: Vec<u8> = asks().iter().map(|ask| ask.encode()[0]).collect();
+        let tags: Vec<u8> = asks().iter().map(|ask| ask.encode(7)[8]).collect();
         assert_eq!(tags, [1, 1, 2, 3, 4, 4, 5]);
         let tags: Vec<u8> = replies().iter().map(|reply| reply.encode()[0]).collect();
         assert_eq!(tags, [1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 9]);
@@ -322,8 +327,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..120), tag in 0_u8..8) {
+            let _ = Ask::decode(&Bytes::from([&[0; 8][..], &[tag], &bytes].concat()));
             let bytes = Bytes::from([&[tag], &*bytes].concat());
-            let _ = Ask::decode(&bytes);
             let _ = Reply::decode(&bytes);
         }
     }
