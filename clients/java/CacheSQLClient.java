@@ -1557,15 +1557,22 @@ public class CacheSQLClient implements AutoCloseable {
                 view.leader = urls.get(group.get("leader"));
                 Object members = group.get("members");
                 for (Object member : members instanceof List ? (List<?>) members : Collections.emptyList()) {
-                    if (urls.containsKey(member)) {
-                        view.members.add(urls.get(member));
+                    Object name = member instanceof Map ? ((Map<?, ?>) member).get("node") : member;
+                    if (urls.containsKey(name)) {
+                        view.members.add(urls.get(name));
+                    }
+                }
+                Object tables = group.get("tables");
+                for (Object table : tables instanceof List ? (List<?>) tables : Collections.emptyList()) {
+                    if (table instanceof String) {
+                        view.tables.add((String) table);
                     }
                 }
                 groups.put(view.name, view);
             }
             for (Map<?, ?> table : objects(cluster.get("tables"))) {
                 GroupView view = groups.get(String.valueOf(table.get("group")));
-                if (view != null && table.get("name") instanceof String) {
+                if (view != null && table.get("name") instanceof String && !view.tables.contains(table.get("name"))) {
                     view.tables.add((String) table.get("name"));
                 }
             }

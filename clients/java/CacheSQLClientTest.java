@@ -555,11 +555,11 @@ public class CacheSQLClientTest {
         StringBuilder nodes = new StringBuilder();
         StringBuilder names = new StringBuilder();
         for (Fake member : members) {
-            nodes.append(nodes.length() == 0 ? "" : ",").append("{\"name\":\"").append(member.name()).append("\",\"http\":\"").append(member.name()).append("\",\"ready\":true}");
-            names.append(names.length() == 0 ? "" : ",").append('"').append(member.name()).append('"');
+            nodes.append(nodes.length() == 0 ? "" : ",").append("{\"name\":\"").append(member.name()).append("\",\"http\":\"http://").append(member.name()).append("\",\"ready\":true}");
+            names.append(names.length() == 0 ? "" : ",").append("{\"node\":\"").append(member.name()).append("\",\"role\":null}");
         }
         return "{\"nodes\":[" + nodes + "],\"groups\":[{\"name\":\"g\",\"leader\":" + leader + ",\"members\":[" + names
-            + "],\"log_index\":1,\"lag\":0}],\"tables\":[{\"name\":\"T\",\"group\":\"g\"}]}";
+            + "],\"tables\":[\"T\"]}],\"tables\":[{\"name\":\"T\",\"group\":\"g\"}]}";
     }
 
     private static String quoted(Fake fake) {
@@ -886,7 +886,7 @@ public class CacheSQLClientTest {
             int port = follower.server.getLocalPort();
             follower.cluster = cluster("\"x\"", leader).replace(quoted(leader), "\"x\"").replace("\"http\":\"x\"", "\"http\":\"0.0.0.0:" + port + "\"");
             follower.cluster = follower.cluster.replace("\"nodes\":[", "\"nodes\":[{\"name\":\"y\",\"http\":\"10.255.255.1:1\"},");
-            follower.cluster = follower.cluster.replace("\"http\":\"" + leader.name() + "\"", "\"http\":\"0.0.0.0:" + port + "\"");
+            follower.cluster = follower.cluster.replace("\"http\":\"http://" + leader.name() + "\"", "\"http\":\"0.0.0.0:" + port + "\"");
             try (CacheSQLClient client = CacheSQLClient.connect(follower.url)) {
                 equal(1, client.get("T", "a", 1).size());
             }

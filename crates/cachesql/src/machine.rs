@@ -11,6 +11,16 @@ pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
+/// Fills a buffer with random bytes that nobody can foretell.
+pub(crate) fn fill_random(buffer: &mut [u8]) {
+    if getrandom::fill(buffer).is_err() {
+        // A system that has no more of them for us had some for the keys of the standard library's hashers.
+        for bytes in buffer.chunks_mut(size_of::<u64>()) {
+            bytes.copy_from_slice(random().to_le_bytes().get(..bytes.len()).unwrap_or_default());
+        }
+    }
+}
+
 /// Bytes of memory that this process may use: the machine's, or less where its control group says so.
 pub(crate) fn memory_bytes() -> u64 {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();

@@ -1,12 +1,17 @@
 //! From a configuration to what a node and its doors are started with. Here secrets are looked up.
 
-use cachesql_node::{EngineLimits, NamedOrigin, NodeConfig, OriginConfig, TableConfig};
+use std::sync::Arc;
+
+use cachesql_node::{
+    ClusterConfig, ClusterSecret, EngineLimits, NamedOrigin, NodeConfig, OriginConfig, RouteGroup, RouteNode, Routes,
+    TableConfig,
+};
 use cachesql_server::{AccessToken, HttpConfig};
 use cachesql_types::Column;
 
 use crate::config::{
-    ConfigError, Configuration, LimitsSection, NodeSection, OriginSection, PlacedSecret, Refresh, TableSection,
-    TableSource,
+    ConfigError, Configuration, GroupSection, LimitsSection, NodeSection, OriginSection, PlacedSecret, Refresh,
+    TableSection, TableSource,
 };
 use crate::machine;
 
@@ -37,7 +42,52 @@ pub fn node_config(configuration: &Configuration, node: &NodeSection) -> Result<
     config.limits = engine_limits(&configuration.limits);
     config.origins = origins;
     config.tables = tables.into_iter().map(table_config).collect();
+    config.cluster = cluster_config(configuration, node)?;
+    config.routes = routes(configuration);
     Ok(config)
+}
+
+/// What clients are told of a whole configuration.
+fn routes(configuration: &Configuration) -> Routes {
+    let node = |node: &NodeSection| RouteNode { name: node.name.clone(), http: node.reachable_http() };
+    let group = |group: &GroupSection| RouteGroup {
+        name: group.name.clone(),
+        members: group.members.clone(),
+        leader: group.leader.clone().or_else(|| group.members.first().cloned()),
+        failover: group.failover,
+        tables: configuration.tables.iter().filter(|t| t.group == group.name).map(|t| t.name.clone()).collect(),
+    };
+    Routes {
+        nodes: configuration.nodes.iter().map(node).collect(),
+        groups: configuration.groups.iter().map(group).collect(),
+    }
+}
+
+/// What nodes show each other that are all on one machine, and of which nothing else is said: whoever may open connections there is
+/// one of them.
+const NO_SECRET: &str = "every node is on this machine";
+
+/// A node's place among the others of its group; `None` where there are none.
+fn cluster_config(configuration: &Configuration, node: &NodeSection) -> Result<Option<ClusterConfig>, ConfigError> {
+    let Some(group) = configuration.group_of(&node.name).filter(|group| group.members.len() > 1) else {
+        return Ok(None);
+    };
+    let missing = || ConfigError::Unusable(format!("node {:?} has no `peer` address", node.name));
+    let secret = match &configuration.cluster.secret {
+        Some(secret) => reveal(configuration, "the cluster's secret", secret)?,
+        None => NO_SECRET.to_owned(),
+    };
+    let others = configuration.nodes.iter().filter_map(|n| Some((n.name.clone(), n.peer.clone()?)));
+    Ok(Some(ClusterConfig {
+        name: configuration.cluster.name.clone(),
+        secret: ClusterSecret::new(secret),
+        listen: node.peer.clone().ok_or_else(missing)?,
+        nodes: others.collect(),
+        members: group.members.clone(),
+        leader: group.leader.clone(),
+        failover: group.failover,
+        randomness: Arc::new(machine::fill_random),
+    }))
 }
 
 /// What the HTTP door of one node is started with; `None` when it opens none.

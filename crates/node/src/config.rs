@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cachesql_origin::{FileSource, OriginConfig};
+use cachesql_peer::Randomness;
 use cachesql_sql::EngineLimits;
 use cachesql_types::{Column, DataType, Value, limits};
 
@@ -36,6 +37,88 @@ pub struct NodeConfig {
     pub data: Option<PathBuf>,
     /// A random number that tells this run of the node from every other of its group.
     pub seed: u64,
+    /// The other members of its group; `None` when there are none.
+    pub cluster: Option<ClusterConfig>,
+    /// Which tables are where, as far as it is configured: what clients are told.
+    pub routes: Routes,
+}
+
+/// Which tables are where in a whole cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Routes {
+    /// The nodes, this one included.
+    pub nodes: Vec<RouteNode>,
+    /// The groups, this node's own included.
+    pub groups: Vec<RouteGroup>,
+}
+
+/// A node, as clients reach it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteNode {
+    /// Its name.
+    pub name: String,
+    /// Where it answers HTTP, `host:port`; `None` when it does not.
+    pub http: Option<String>,
+}
+
+/// A group, as it is configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteGroup {
+    /// Its name.
+    pub name: String,
+    /// Its nodes.
+    pub members: Vec<String>,
+    /// The node that leads first.
+    pub leader: Option<String>,
+    /// Who takes over from a leader that is gone.
+    pub failover: Failover,
+    /// Its tables.
+    pub tables: Vec<String>,
+}
+
+/// A node's place in a cluster.
+#[derive(Clone)]
+pub struct ClusterConfig {
+    /// The cluster's name. Nodes of others are refused.
+    pub name: String,
+    /// What proves that a node belongs to the cluster.
+    pub secret: ClusterSecret,
+    /// Where this node is called by others, `host:port`.
+    pub listen: String,
+    /// Every node of the cluster, this one included: its name, and where it is called.
+    pub nodes: Vec<(String, String)>,
+    /// The nodes that are members of this node's group, this one included. The first one founds it, unless `leader` says another.
+    pub members: Vec<String>,
+    /// The node that founds the group.
+    pub leader: Option<String>,
+    /// Who takes over from a leader that is gone.
+    pub failover: Failover,
+    /// Fills a buffer with random bytes that nobody can foretell.
+    pub randomness: Randomness,
+}
+
+/// A cluster's secret. It is never shown.
+#[derive(Clone)]
+pub struct ClusterSecret(Vec<u8>);
+
+impl ClusterSecret {
+    /// A secret of these bytes.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> ClusterSecret {
+        ClusterSecret(bytes.into())
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Who takes over from a leader that is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failover {
+    /// Whom the other members elect: all of them vote.
+    Automatic,
+    /// Whom an operator names: only the leader votes.
+    Manual,
 }
 
 impl NodeConfig {
@@ -53,6 +136,8 @@ impl NodeConfig {
             clock: Arc::new(SystemClock),
             data: None,
             seed: 1,
+            cluster: None,
+            routes: Routes::default(),
         }
     }
 }

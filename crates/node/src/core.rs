@@ -74,6 +74,11 @@ impl Core {
         self.published.send_replace(index);
     }
 
+    /// Tells of every snapshot that is published.
+    pub(crate) fn published(&self) -> watch::Receiver<LogIndex> {
+        self.published.subscribe()
+    }
+
     /// A number that no other load has.
     pub(crate) fn next_load(&self) -> u64 {
         self.next_load.fetch_add(1, Ordering::Relaxed)
@@ -88,8 +93,8 @@ impl Core {
         find_table(&self.snapshot.load(), name).cloned()
     }
 
-    /// A snapshot as new as asked for. This node is its group's only member, so its newest snapshot holds everything that
-    /// was ever acknowledged; only a token can be ahead of it, for a moment, or for good when it is from before a restart.
+    /// A snapshot that has at least what a token has seen. A token can be ahead of this member for a moment, or for good when it is
+    /// from before a restart of a node that keeps nothing.
     pub(crate) async fn snapshot_for(&self, consistency: &Consistency) -> Result<GroupSnapshot, NodeError> {
         let Consistency::Session(Some(token)) = consistency else { return Ok(self.snapshot()) };
         if *token.group != *self.group {

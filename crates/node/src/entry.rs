@@ -135,11 +135,17 @@ pub(crate) fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], E
 #[derive(Debug, thiserror::Error)]
 pub enum EntryError {
     /// They end too early.
-    #[error("the entry is cut short")]
+    #[error("it is cut short")]
     Truncated,
     /// A form that this version does not know.
-    #[error("entries of form {0} are not known")]
+    #[error("form {0} is not known")]
     Tag(u8),
+    /// A text that is none.
+    #[error("a text that is not UTF-8")]
+    Text,
+    /// What is nested too deeply.
+    #[error("a filter that is nested too deeply")]
+    TooDeep,
     /// A request id that cannot be one.
     #[error("the entry's request id is malformed")]
     RequestId,

@@ -189,6 +189,23 @@ pub enum NodeError {
     /// What became of a write cannot be said.
     #[error("whether the write was applied is not known; ask again with the same request id, or read what it wrote")]
     Unknown,
+    /// The members of the group cannot be changed like that.
+    #[error("members: {0}")]
+    Members(String),
+    /// This member does not have what the leader has, and did not get it in time.
+    #[error("this node did not catch up with its group's leader within {} ms", .waited.as_millis())]
+    Behind {
+        /// How long it waited.
+        waited: Duration,
+    },
+    /// What the group's leader said, of a request that was sent on to it.
+    #[error("{message}")]
+    OfLeader {
+        /// The error's code.
+        sqlstate: &'static str,
+        /// The error's text.
+        message: String,
+    },
     /// The node is stopping.
     #[error("this node is shutting down")]
     Shutdown,
@@ -206,7 +223,21 @@ fn origin_text(table: &str, source: &OriginError) -> String {
     if text.starts_with("table ") { text } else { format!("table {table}: {text}") }
 }
 
+/// Codes that an error of the leader may have.
+const SQLSTATES: [&str; 37] = [
+    "07001", "08006", "08007", "0A000", "21000", "22003", "22012", "22023", "22P02", "23502", "23505", "25006",
+    "40001", "42601", "42701", "42702", "42703", "42704", "42803", "42804", "42883", "42P01", "42P02", "42P07",
+    "42P16", "42P18", "53000", "53200", "54000", "54001", "55000", "57014", "57P01", "57P03", "58000", "F0000",
+    "XX000",
+];
+
 impl NodeError {
+    /// An error that the leader answered, by its code and its text.
+    pub(crate) fn of_leader(code: &str, message: String) -> NodeError {
+        let sqlstate = SQLSTATES.into_iter().find(|known| *known == code).unwrap_or("XX000");
+        NodeError::OfLeader { sqlstate, message }
+    }
+
     /// The five characters that PostgreSQL's clients know the error by.
     pub fn sqlstate(&self) -> &'static str {
         match self {
@@ -239,6 +270,9 @@ impl NodeError {
             NodeError::NotLeader { .. } => "25006",
             NodeError::Superseded => "40001",
             NodeError::Unknown => "08007",
+            NodeError::OfLeader { sqlstate, .. } => sqlstate,
+            NodeError::Members(_) => "55000",
+            NodeError::Behind { .. } => "57P03",
             NodeError::Shutdown => "57P01",
             NodeError::Config(_) => "F0000",
             NodeError::Internal(_) => "XX000",

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cachesql_types::limits;
 use futures::future::BoxFuture;
@@ -71,19 +72,20 @@ impl Flight {
         }
     }
 
-    /// Takes a write on its way, whose outcomes are known if it is agreed on.
+    /// Takes a write of so many bytes on its way, whose outcomes are known if it is agreed on.
     pub(crate) fn take_off(
         &mut self,
         submitted: Submitted,
         outcomes: Arc<Vec<Outcome>>,
         key: Option<RequestKey>,
         reply: Reply,
+        bytes: usize,
     ) {
         let waiting: Waiting = Arc::new(Mutex::new(vec![(reply, false)]));
         if let Some(key) = &key {
             self.by_id.insert(Arc::from(key.id()), (key.clone(), waiting.clone()));
         }
-        let mut write = land(self.core.clone(), submitted, outcomes, key, waiting).boxed();
+        let mut write = land(self.core.clone(), submitted, outcomes, key, waiting, patience(bytes)).boxed();
         // Alone, a node has nobody to wait for.
         match (&mut write).now_or_never() {
             Some(landed) => self.note(landed),
@@ -133,6 +135,12 @@ impl Flight {
     }
 }
 
+/// How long a write of so many bytes may be on its way before those who wait are told that nothing is known of it.
+fn patience(bytes: usize) -> Duration {
+    let seconds = bytes / limits::SLOW_NETWORK_BYTES;
+    limits::WRITE_WAIT.saturating_add(Duration::from_secs(seconds as u64))
+}
+
 /// Waits until a write has landed and tells those who wait; before that, if it takes long, that it is not known what becomes of it.
 async fn land(
     core: Arc<Core>,
@@ -140,10 +148,11 @@ async fn land(
     outcomes: Arc<Vec<Outcome>>,
     key: Option<RequestKey>,
     waiting: Waiting,
+    patience: Duration,
 ) -> Landed {
     let settled = match (&mut submitted).now_or_never() {
         Some(settled) => settled,
-        None => match tokio::time::timeout(limits::WRITE_WAIT, &mut submitted).await {
+        None => match tokio::time::timeout(patience, &mut submitted).await {
             Ok(settled) => settled,
             Err(_) => {
                 tell(&waiting, &Err(NodeError::Unknown));

@@ -4,7 +4,9 @@
 //! `writer`, which plans them in turn, takes a position from the `log` and publishes. Tables come in through `refresher`
 //! (when) and `load` (how), from `origins`; rows that are too old or too many leave through `retention`.
 
+mod bytes_of;
 mod clock;
+mod command;
 mod config;
 mod core;
 mod counters;
@@ -14,20 +16,24 @@ mod flight;
 mod load;
 mod log;
 mod memory;
+mod mutation;
+mod mutation_wire;
 mod node;
+mod office;
 mod original;
 mod origins;
 mod outcome;
 mod progress;
 mod refresher;
 mod remembered;
-mod replicated;
+mod replica;
 mod request;
 mod retention;
 mod sharded;
 mod source;
 mod start;
 mod state;
+mod status;
 mod tasks;
 mod writer;
 
@@ -39,19 +45,24 @@ pub use cachesql_sql::{
 };
 pub use cachesql_table::{Cell, GroupSnapshot, Index, IndexRange, Refusal, Table};
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use config::{NamedOrigin, NodeConfig, Refresh, TableConfig, TableSource};
+pub use config::{
+    ClusterConfig, ClusterSecret, Failover, NamedOrigin, NodeConfig, Refresh, RouteGroup, RouteNode, Routes,
+    TableConfig, TableSource,
+};
 pub use counters::Counters;
 pub use entry::{Answered, Entry, EntryError, Place};
 pub use error::NodeError;
-pub use log::{LocalLog, Log, Settled, Submitted};
+pub use log::{Lead, LocalLog, Log, Settled, Submitted};
 pub use memory::{MemoryReport, TableMemoryReport};
 pub use node::Node;
 pub use original::{
     Original, OriginalHealth, OriginalMetrics, OriginalRead, OriginalRows, TableDetail, TableListing, TableStats,
 };
 pub use remembered::RequestKey;
+pub use replica::MembersChange;
 pub use request::{
     BatchAnswer, Consistency, LoadPhase, LoadReport, RequestOptions, SqlAnswer, Statement, TableLoad, WriteAnswer,
 };
 pub use sharded::{Sharded, ShardedCounter};
 pub use state::State;
+pub use status::{GroupStatus, MemberStatus};

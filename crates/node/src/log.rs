@@ -1,13 +1,19 @@
 //! The seam behind which writes are agreed on: entries go in, in order, and come out applied.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use cachesql_types::LogIndex;
 use futures::future::BoxFuture;
+use tokio::time::Instant;
 
 use crate::entry::Entry;
 use crate::error::NodeError;
+use crate::node::Node;
+use crate::replica::MembersChange;
 use crate::state::State;
+use crate::status::GroupStatus;
 
 /// Where writes are agreed on, and from where they are applied to this member's [`State`].
 pub trait Log: Send + Sync {
@@ -23,10 +29,65 @@ pub trait Log: Send + Sync {
     /// calls. What it answers ends once the write can no longer be lost, and was applied here, or will never be.
     fn submit(&self, entry: Entry) -> BoxFuture<'_, Result<Submitted, NodeError>>;
 
+    /// Who may propose writes now, as far as this member knows.
+    fn leader(&self) -> Lead {
+        Lead::Here
+    }
+
+    /// Waits until this member leads, or until it does not.
+    fn wait_leads(&self, leads: bool) -> BoxFuture<'_, ()> {
+        if leads { Box::pin(std::future::ready(())) } else { Box::pin(std::future::pending()) }
+    }
+
+    /// Has the member that leads carry out a command, and waits for its answer.
+    fn ask_leader<'a>(
+        &'a self,
+        leader: &'a str,
+        _command: &'a [u8],
+        _wait: Duration,
+    ) -> BoxFuture<'a, Result<Bytes, NodeError>> {
+        let group = String::new();
+        Box::pin(std::future::ready(Err(NodeError::NotLeader { group, leader: Some(leader.to_owned()) })))
+    }
+
+    /// Waits until everything up to a position is applied here.
+    fn applied(&self, _index: LogIndex) -> BoxFuture<'_, Result<(), NodeError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Since when this member's rows are known to have been the newest; `None` when that was never known.
+    fn fresh_since(&self) -> Option<Instant> {
+        Some(Instant::now())
+    }
+
+    /// Lets other members have their commands carried out by this node.
+    fn serve(&self, _node: &Arc<Node>) {}
+
+    /// Changes who the members are.
+    fn change_members(&self, _change: MembersChange) -> BoxFuture<'_, Result<(), NodeError>> {
+        Box::pin(std::future::ready(Err(NodeError::Members("this node is in no group of several members".into()))))
+    }
+
+    /// How the group is doing; `None` where there are no members.
+    fn status(&self) -> Option<GroupStatus> {
+        None
+    }
+
     /// Takes part no more.
     fn stop(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
+}
+
+/// Who leads a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lead {
+    /// This member.
+    Here,
+    /// Another node, by its name.
+    There(String),
+    /// Nobody that is known.
+    Nobody,
 }
 
 /// A write on its way.

@@ -5,29 +5,34 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cachesql_sql::{DirectRows, Engine, Explanation, Prepared, Rows, Select, SqlError, StatementKind, Write};
-use cachesql_table::{GroupSnapshot, Operation, Table};
+use cachesql_sql::{DirectRows, Explanation, Prepared, Rows, Select, SqlError, StatementKind, Write};
+use cachesql_table::{GroupSnapshot, Table};
 use cachesql_types::{Token, limits};
 use futures::future::join_all;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
 
-use crate::config::TableConfig;
+use crate::command::{Command, Done, decode_answer};
+use crate::config::{Routes, TableConfig};
 use crate::core::{Core, find_table, sql_error};
 use crate::counters::{Counters, MeasuredState};
 use crate::error::NodeError;
-use crate::log::Log;
+use crate::log::{Lead, Log};
 use crate::memory::MemoryReport;
+use crate::mutation::{Mutation, Shape, table_of};
 use crate::original::Original;
 use crate::outcome::Outcome;
 use crate::progress;
 use crate::refresher::Refresher;
 use crate::remembered::RequestKey;
+use crate::replica::MembersChange;
 use crate::request::{
     BatchAnswer, Consistency, LoadReport, RequestOptions, SqlAnswer, Statement, TableLoad, WriteAnswer,
 };
 use crate::retention;
+use crate::status::GroupStatus;
 use crate::tasks::Tasks;
-use crate::writer::{Plan, Planned, Writer, Written};
+use crate::writer::{Writer, Written};
 
 /// One running member.
 pub struct Node {
@@ -37,6 +42,9 @@ pub struct Node {
     /// By the table's configured name.
     pub(crate) refreshers: BTreeMap<String, Refresher>,
     pub(crate) tables: Vec<TableConfig>,
+    pub(crate) routes: Routes,
+    /// False for a node that is its group's only member: what it has is never old.
+    pub(crate) has_others: bool,
     /// The sweeper and the loads, which write, and end before the writer does.
     pub(crate) feeders: Tasks,
     pub(crate) writer_task: Tasks,
@@ -106,8 +114,10 @@ impl Node {
     }
 
     async fn snapshot_as_new(&self, consistency: &Consistency) -> Result<GroupSnapshot, NodeError> {
-        if *consistency == Consistency::Linearizable {
-            self.log.confirm().await?;
+        match consistency {
+            Consistency::Linearizable => self.log.confirm().await?,
+            Consistency::Bounded(most) if self.age().is_none_or(|age| age > *most) => self.log.confirm().await?,
+            Consistency::Any | Consistency::Session(_) | Consistency::Bounded(_) => {}
         }
         self.core.snapshot_for(consistency).await
     }
@@ -176,7 +186,7 @@ impl Node {
             return self.read(&snapshot, &prepared, &statement).await;
         }
         let key = request_key(options, || format!("{:?}", (&statement.sql, &statement.params)))?;
-        let written = self.writer.write(Plan::Statements(vec![statement]), key).await?;
+        let written = self.mutate(Mutation::Statements(Arc::new(vec![statement])), key).await?;
         let outcome =
             written.outcomes.first().ok_or_else(|| NodeError::Internal("a write without an outcome".into()))?;
         Ok(self.sql_answer(&written, outcome))
@@ -204,7 +214,7 @@ impl Node {
             affected: None,
             token: self.core.token(snapshot.index()),
             served_by: self.core.name.clone(),
-            age: Duration::ZERO,
+            age: self.age(),
             replayed: false,
         })
     }
@@ -216,7 +226,7 @@ impl Node {
             affected: outcome.affected,
             token: self.core.token(written.index),
             served_by: self.core.name.clone(),
-            age: Duration::ZERO,
+            age: self.age(),
             replayed: written.replayed,
         }
     }
@@ -244,7 +254,7 @@ impl Node {
         }
         let content = || format!("{:?}", statements.iter().map(|s| (&s.sql, &s.params)).collect::<Vec<_>>());
         let key = request_key(options, content)?;
-        let written = self.writer.write(Plan::Statements(statements), key).await?;
+        let written = self.mutate(Mutation::Statements(Arc::new(statements)), key).await?;
         let answers = written.outcomes.iter().map(|outcome| self.sql_answer(&written, outcome)).collect();
         Ok(BatchAnswer { answers, token: self.core.token(written.index) })
     }
@@ -266,29 +276,18 @@ impl Node {
         write: Write,
         options: &RequestOptions,
     ) -> Result<WriteAnswer, NodeError> {
-        let table = find_table(seen, table_of(&write))?;
-        let schema = table.schema().clone();
+        let schema = find_table(seen, table_of(&write))?.schema().clone();
         let key = request_key(options, || format!("{write:?}"))?;
-        let is_quick = match &write {
-            Write::Insert { rows, .. } => rows.len() <= limits::INLINE_APPLY_ROWS,
-            // Without an index they look at every row.
-            _ => table.row_count() <= limits::INLINE_SCAN_ROWS,
-        };
-        let make = move |engine: &Engine, newest: &GroupSnapshot| {
-            let table = find_table(newest, &schema.name)?;
-            if !Arc::ptr_eq(table.schema(), &schema) && table.schema().columns != schema.columns {
-                return Err(NodeError::Redefined { table: schema.name.clone() });
-            }
-            let plan = engine.plan_typed_write(newest, &write).map_err(sql_error)?;
-            let outcome = Outcome::written(plan.affected, plan.returning);
-            Ok(Planned { operations: plan.operations, outcomes: Some(vec![outcome]) })
-        };
-        self.run_plan(if is_quick { Plan::quick(make) } else { Plan::long(make) }, key).await
+        self.mutate_one(Mutation::Typed(Arc::new(write), Shape::Here(schema)), key).await
     }
 
-    /// Hands a plan of one outcome to the writer.
-    pub(crate) async fn run_plan(&self, plan: Plan, key: Option<RequestKey>) -> Result<WriteAnswer, NodeError> {
-        let written = self.writer.write(plan, key).await?;
+    /// Makes a change of one outcome.
+    pub(crate) async fn mutate_one(
+        &self,
+        mutation: Mutation,
+        key: Option<RequestKey>,
+    ) -> Result<WriteAnswer, NodeError> {
+        let written = self.mutate(mutation, key).await?;
         Ok(WriteAnswer {
             affected: written.affected(),
             returning: written.outcomes.first().and_then(Outcome::rows),
@@ -297,12 +296,82 @@ impl Node {
         })
     }
 
-    /// Loads a table from its source; by difference when it has rows.
-    pub async fn load(&self, table: &str) -> Result<LoadReport, NodeError> {
-        self.core.counted(self.run_load(table).await)
+    /// Makes a change, here or where the leader is.
+    async fn mutate(&self, mutation: Mutation, key: Option<RequestKey>) -> Result<Written, NodeError> {
+        match self.command(Command::Write(mutation, key)).await? {
+            Done::Written(written) => Ok(written),
+            other => other.unexpected(),
+        }
     }
 
-    async fn run_load(&self, table: &str) -> Result<LoadReport, NodeError> {
+    /// Has a command carried out by whoever leads, and returns once this node shows what was done.
+    async fn command(&self, command: Command) -> Result<Done, NodeError> {
+        let deadline = Instant::now().checked_add(limits::LEADER_WAIT);
+        loop {
+            let outcome = match self.log.leader() {
+                Lead::Here => self.carry_out(command.clone()).await,
+                Lead::There(leader) => self.forward(&leader, &command).await,
+                Lead::Nobody => Err(NodeError::NotLeader { group: self.core.group.to_string(), leader: None }),
+            };
+            match outcome {
+                // Nothing was done; who leads now may be known in a moment.
+                Err(NodeError::NotLeader { .. }) if deadline.is_some_and(|deadline| Instant::now() < deadline) => {
+                    sleep(limits::LEADER_LOOK).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn forward(&self, leader: &str, command: &Command) -> Result<Done, NodeError> {
+        let bytes = command.encode();
+        let wait = match command {
+            Command::Write(..) | Command::Clean(_) => {
+                let seconds = bytes.len() / limits::SLOW_NETWORK_BYTES;
+                limits::FORWARDED_WRITE_WAIT.saturating_add(Duration::from_secs(seconds as u64))
+            }
+            Command::Load(_) | Command::Refresh => limits::FORWARDED_LOAD_WAIT,
+        };
+        let answer = self.log.ask_leader(leader, &bytes, wait).await?;
+        let done =
+            decode_answer(&answer).map_err(|error| NodeError::Internal(format!("the leader's answer: {error}")))??;
+        match tokio::time::timeout(wait, self.log.applied(done.index())).await {
+            Ok(applied) => applied.map(|()| done),
+            // It was done, but this node does not show it: whoever reads here next would not find it.
+            Err(_) => Err(NodeError::Unknown),
+        }
+    }
+
+    /// Carries out a command here, where the leader should be.
+    pub(crate) async fn carry_out(&self, command: Command) -> Result<Done, NodeError> {
+        match command {
+            Command::Write(mutation, key) => {
+                let plan = self.core.read_now(|newest| mutation.plan(newest));
+                self.writer.write(plan, key).await.map(Done::Written)
+            }
+            Command::Clean(table) => {
+                let rows = retention::clean(&self.core, &self.writer, &table).await?;
+                Ok(Done::Cleaned(rows, self.core.read_now(GroupSnapshot::index)))
+            }
+            Command::Load(table) => self.load_here(&table).await.map(Done::Loaded),
+            Command::Refresh => {
+                let outcomes = join_all(self.refreshers.values().map(Refresher::load)).await;
+                let tables = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?.len();
+                Ok(Done::Refreshed(tables as u64, self.core.read_now(GroupSnapshot::index)))
+            }
+        }
+    }
+
+    /// Loads a table from its source; by difference when it has rows.
+    pub async fn load(&self, table: &str) -> Result<LoadReport, NodeError> {
+        let done = self.core.counted(self.command(Command::Load(table.to_owned())).await)?;
+        match done {
+            Done::Loaded(report) => Ok(report),
+            other => other.unexpected(),
+        }
+    }
+
+    async fn load_here(&self, table: &str) -> Result<LoadReport, NodeError> {
         let names = self.refreshers.keys().map(String::as_str);
         let found = cachesql_types::resolve_name(names, table).and_then(|at| self.refreshers.values().nth(at));
         match found {
@@ -314,67 +383,75 @@ impl Node {
 
     /// Loads every table that has a source, by difference; how many those are. All are tried; the first failure is told.
     pub async fn refresh_all(&self) -> Result<u64, NodeError> {
-        let outcomes = join_all(self.refreshers.values().map(Refresher::load)).await;
-        let loaded = outcomes.into_iter().collect::<Result<Vec<_>, _>>();
-        self.core.counted(loaded.map(|reports| reports.len() as u64))
+        match self.core.counted(self.command(Command::Refresh).await)? {
+            Done::Refreshed(tables, _) => Ok(tables),
+            other => other.unexpected(),
+        }
     }
 
     /// Says how long rows may be left alone before they are removed; `None` for as long as they like.
     pub async fn set_ttl(&self, table: &str, ttl: Option<Duration>) -> Result<Token, NodeError> {
         let ttl_ms = ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-        self.set_retention(table, move |_, max_rows| (ttl_ms, max_rows)).await
+        self.set(Mutation::Retention { table: table.to_owned(), ttl_ms: Some(ttl_ms), max_rows: None }).await
     }
 
     /// Says how many rows a table may keep; `None` for as many as come.
     pub async fn set_max_rows(&self, table: &str, max_rows: Option<u64>) -> Result<Token, NodeError> {
-        self.set_retention(table, move |ttl_ms, _| (ttl_ms, max_rows)).await
+        self.set(Mutation::Retention { table: table.to_owned(), ttl_ms: None, max_rows: Some(max_rows) }).await
     }
 
-    async fn set_retention(
-        &self,
-        table: &str,
-        change: impl FnOnce(Option<u64>, Option<u64>) -> (Option<u64>, Option<u64>) + Send + 'static,
-    ) -> Result<Token, NodeError> {
-        let table = table.to_owned();
-        let plan = Plan::quick(move |_, newest| {
-            let table = find_table(newest, &table)?;
-            let (ttl_ms, max_rows) = change(table.retention().ttl_ms, table.retention().max_rows);
-            let table = table.schema().name.clone();
-            Ok(Planned::counted(vec![Operation::SetRetention { table, ttl_ms, max_rows }]))
-        });
-        let written = self.core.counted(self.writer.write(plan, None).await)?;
+    async fn set(&self, mutation: Mutation) -> Result<Token, NodeError> {
+        let written = self.core.counted(self.mutate(mutation, None).await)?;
         Ok(self.core.token(written.index))
     }
 
     /// Removes the rows of a table that are too old or too many now; how many those were.
     pub async fn clean(&self, table: &str) -> Result<u64, NodeError> {
-        self.core.counted(retention::clean(&self.core, &self.writer, table).await)
+        match self.core.counted(self.command(Command::Clean(table.to_owned())).await)? {
+            Done::Cleaned(rows, _) => Ok(rows),
+            other => other.unexpected(),
+        }
     }
 
     /// Removes all rows of a table; how many those were.
     pub async fn truncate(&self, table: &str) -> Result<u64, NodeError> {
-        let outcome = self.apply_to(table, |table| Operation::Truncate { table }).await;
+        let outcome = self.mutate(Mutation::Truncate(table.to_owned()), None).await;
         self.core.counted(outcome).map(|written| written.affected())
     }
 
     /// Gives back the memory of rows that are gone; how many rows the table has.
     pub async fn compact(&self, table: &str) -> Result<u64, NodeError> {
-        let outcome = self.apply_to(table, |table| Operation::Compact { table }).await;
-        self.core.counted(outcome)?;
+        self.core.counted(self.mutate(Mutation::Compact(table.to_owned()), None).await)?;
         self.core.counted(self.core.table(table)).map(|table| table.row_count())
     }
 
-    async fn apply_to(
-        &self,
-        table: &str,
-        operation: impl FnOnce(String) -> Operation + Send + 'static,
-    ) -> Result<Written, NodeError> {
-        let table = table.to_owned();
-        let plan = Plan::quick(move |_, newest| {
-            let name = find_table(newest, &table)?.schema().name.clone();
-            Ok(Planned::counted(vec![operation(name)]))
-        });
-        self.writer.write(plan, None).await
+    /// How its group is doing; `None` when it is in none of several members.
+    pub fn group_status(&self) -> Option<GroupStatus> {
+        self.log.status()
+    }
+
+    /// Which tables are where, as it is configured.
+    pub fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// How old the rows that it answers from may be: since when they are known to have been the newest. `None` when that was never
+    /// known.
+    pub fn age(&self) -> Option<Duration> {
+        if !self.has_others {
+            return Some(Duration::ZERO);
+        }
+        self.log.fresh_since().map(|since| since.elapsed())
+    }
+
+    /// Takes a node out of its group.
+    pub async fn take_out(&self, node: &str) -> Result<(), NodeError> {
+        self.core.counted(self.log.change_members(MembersChange::Leave(node.to_owned())).await)
+    }
+
+    /// Has another node lead its group.
+    pub async fn hand_over(&self, node: &str) -> Result<(), NodeError> {
+        self.core.counted(self.log.change_members(MembersChange::Lead(node.to_owned())).await)
     }
 
     /// What the tables take.
@@ -414,15 +491,6 @@ impl Drop for Node {
 
 fn is_read(kind: StatementKind) -> bool {
     matches!(kind, StatementKind::Read | StatementKind::Explain)
-}
-
-fn table_of(write: &Write) -> &str {
-    match write {
-        Write::Insert { table, .. }
-        | Write::Update { table, .. }
-        | Write::Delete { table, .. }
-        | Write::Truncate { table } => table,
-    }
 }
 
 /// The key of a request that has an id; `content` is everything that makes it what it is.

@@ -56,15 +56,7 @@ impl Progress {
         });
     }
 
-    /// The table has no source: it is as loaded as it will be.
-    pub(crate) fn needs_no_load(&self) {
-        self.update(|load| {
-            load.phase = LoadPhase::Loaded;
-            load.loaded_once = true;
-        });
-    }
-
-    /// The table's rows were kept over a stop.
+    /// The table is there: it was kept over a stop, has no source, or another member loaded it.
     pub(crate) fn kept(&self, table: &Table) {
         self.update(|load| {
             load.phase = LoadPhase::Loaded;

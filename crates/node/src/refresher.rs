@@ -22,16 +22,17 @@ type Reply = oneshot::Sender<Result<LoadReport, NodeError>>;
 pub(crate) struct Refresher(mpsc::Sender<Reply>);
 
 impl Refresher {
-    /// Makes the handle and the task that owns the loads. `permits` bounds the loads of all tables together; a table that
-    /// `is_kept` has its rows from before, and is only refreshed.
+    /// Makes the handle and the task that owns the loads. `permits` bounds the loads of all tables together; a table is loaded
+    /// while this member is in office, and only refreshed when its rows are there from before.
     pub(crate) fn new(
         loader: Loader,
         permits: Arc<Semaphore>,
-        is_kept: bool,
+        office: watch::Receiver<Option<u64>>,
         stop: watch::Receiver<bool>,
     ) -> (Refresher, impl Future<Output = ()> + Send) {
         let (sender, calls) = mpsc::channel(limits::LOAD_WAITERS);
-        (Refresher(sender), RefresherTask { loader, permits, calls, failures: 0, loaded_once: is_kept }.run(stop))
+        let task = RefresherTask { loader, permits, calls, office, failures: 0, loaded_once: false };
+        (Refresher(sender), task.run(stop))
     }
 
     /// Loads the table, and waits for the outcome. Calls that come while a load runs share the one after it: what they are
@@ -50,6 +51,7 @@ struct RefresherTask {
     loader: Loader,
     permits: Arc<Semaphore>,
     calls: mpsc::Receiver<Reply>,
+    office: watch::Receiver<Option<u64>>,
     /// Failed first loads in a row.
     failures: u32,
     loaded_once: bool,
@@ -57,12 +59,20 @@ struct RefresherTask {
 
 impl RefresherTask {
     async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        // What was kept over a stop may be as old as that, when it is to be refreshed at all.
-        let is_due = !self.loaded_once || matches!(self.loader.config.refresh, Refresh::Every(_));
-        let mut due = is_due.then(Instant::now);
+        let mut due = None;
+        let mut held = None;
         loop {
+            let now = *self.office.borrow_and_update();
+            if now != held {
+                held = now;
+                due = held.and_then(|_| self.first_due());
+            }
             let mut callers = tokio::select! {
                 () = stopped(&mut stop) => return,
+                changed = self.office.changed() => match changed {
+                    Ok(()) => continue,
+                    Err(_) => return,
+                },
                 call = self.calls.recv() => match call {
                     Some(reply) => vec![reply],
                     None => return,
@@ -71,6 +81,12 @@ impl RefresherTask {
             };
             while let Ok(reply) = self.calls.try_recv() {
                 callers.push(reply);
+            }
+            if held.is_none() {
+                let group = self.loader.core.group.to_string();
+                let refused = NodeError::NotLeader { group, leader: None };
+                callers.into_iter().for_each(|reply| drop(reply.send(Err(refused.clone()))));
+                continue;
             }
             // A table that was dropped here stays dropped until someone asks for it.
             if callers.is_empty() && self.loaded_once && self.is_dropped() {
@@ -87,6 +103,15 @@ impl RefresherTask {
                 let _ = reply.send(outcome.clone());
             }
         }
+    }
+
+    /// When the table is first loaded by this member, now that it is in office.
+    fn first_due(&mut self) -> Option<Instant> {
+        self.loaded_once = !self.is_dropped();
+        self.failures = 0;
+        // What was kept over a stop, or loaded by another, may be as old as that, when it is to be refreshed at all.
+        let is_due = !self.loaded_once || matches!(self.loader.config.refresh, Refresh::Every(_));
+        is_due.then(Instant::now)
     }
 
     async fn load(&self) -> Result<LoadReport, NodeError> {

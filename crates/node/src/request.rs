@@ -94,8 +94,8 @@ pub struct SqlAnswer {
     pub token: Token,
     /// The node that answered.
     pub served_by: Arc<str>,
-    /// How old what was read can be.
-    pub age: Duration,
+    /// How old what was read can be; `None` when that is not known.
+    pub age: Option<Duration>,
     /// True when this is the remembered answer of an earlier request with the same id.
     pub replayed: bool,
 }

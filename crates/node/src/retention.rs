@@ -13,12 +13,22 @@ use crate::error::NodeError;
 use crate::tasks::stopped;
 use crate::writer::{Plan, Planned, Writer, unblocked};
 
-/// Looks at every table now and then until the node stops.
-pub(crate) async fn sweep(core: Arc<Core>, writer: Writer, every: Duration, mut stop: watch::Receiver<bool>) {
+/// Looks at every table now and then, while this member is in office, until the node stops.
+pub(crate) async fn sweep(
+    core: Arc<Core>,
+    writer: Writer,
+    every: Duration,
+    mut office: watch::Receiver<Option<u64>>,
+    mut stop: watch::Receiver<bool>,
+) {
     // An interval of nothing is not one.
     let mut ticks = interval(every.max(Duration::from_millis(1)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
+        tokio::select! {
+            () = stopped(&mut stop) => return,
+            held = async { office.wait_for(Option::is_some).await.is_ok() } => if !held { return },
+        }
         tokio::select! {
             () = stopped(&mut stop) => return,
             _ = ticks.tick() => {}

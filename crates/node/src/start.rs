@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cachesql_table::Operation;
+use cachesql_group::Drive;
+use cachesql_group::disk::{Disk, VolatileDisk};
+use cachesql_peer::{Network, TcpNetwork};
 use cachesql_types::limits;
 use tokio::sync::Semaphore;
 
@@ -13,33 +15,52 @@ use crate::error::NodeError;
 use crate::load::Loader;
 use crate::log::{LocalLog, Log};
 use crate::node::Node;
+use crate::office::{Duties, Office, notice_tables};
 use crate::origins::Origins;
 use crate::progress::Progress;
 use crate::refresher::Refresher;
-use crate::replicated::ReplicatedLog;
+use crate::replica::{open_folder, start_alone, start_member};
 use crate::retention;
-use crate::source::{empty_table, reconciled};
 use crate::state::State;
 use crate::tasks::Tasks;
 use crate::writer::Writer;
 
 impl Node {
     /// Starts a node. It returns once the configuration is understood; tables are loaded behind it, each as soon as its
-    /// turn comes, and a load that fails is tried again. Must be called inside a tokio runtime with time enabled.
+    /// turn comes, and a load that fails is tried again. A member of a group of several founds it, or is taken in, behind it too. Must
+    /// be called inside a tokio runtime with time enabled.
     pub async fn start(config: NodeConfig) -> Result<Arc<Node>, NodeError> {
+        let Some(data) = &config.data else {
+            let disk = VolatileDisk::default();
+            return match &config.cluster {
+                Some(_) => Node::start_in(config, TcpNetwork, disk, Drive::Inline, "memory").await,
+                None => Node::start_on(config, |state| Arc::new(LocalLog::new(state))).await,
+            };
+        };
+        let folder = data.join(folder_name(&config.group));
+        let (disk, place) = (open_folder(&folder).await?, format!("data folder {}", folder.display()));
+        Node::start_in(config, TcpNetwork, disk, Drive::Thread, &place).await
+    }
+
+    /// The same on a network and a disk of the caller's; `place` names the disk in errors.
+    pub async fn start_in<N: Network + Clone, D: Disk + Clone>(
+        config: NodeConfig,
+        network: N,
+        disk: D,
+        drive: Drive,
+        place: &str,
+    ) -> Result<Arc<Node>, NodeError> {
         check_names(&config.tables)?;
         let core = Arc::new(Core::new(&config));
         let state = Arc::new(State::new(core.clone()));
-        let Some(data) = &config.data else {
-            let log = Arc::new(LocalLog::new(state.clone()));
-            return Node::assemble(config, core, state, log, Tasks::new()).await;
+        let log = match &config.cluster {
+            Some(cluster) => start_member(&config, cluster, network, disk, drive, place, state.clone()).await?,
+            None => start_alone(&config, disk, place, state.clone()).await?,
         };
-        let (group, name) = (config.group.as_str(), config.name.as_str());
-        let folder = data.join(folder_name(group));
-        let log = Arc::new(ReplicatedLog::start_alone(&folder, group, name, config.seed, state.clone()).await?);
         let feeders = Tasks::new();
         feeders.spawn(log.compact(feeders.stop_signal()));
-        Node::assemble(config, core, state, log, feeders).await
+        let taken = config.cluster.is_none();
+        Node::assemble(config, core, state, Arc::new(log), feeders, taken).await
     }
 
     /// The same on a log of the caller's, which applies to the given state what is agreed on.
@@ -51,58 +72,60 @@ impl Node {
         let core = Arc::new(Core::new(&config));
         let state = Arc::new(State::new(core.clone()));
         let log = log(state.clone());
-        Node::assemble(config, core, state, log, Tasks::new()).await
+        Node::assemble(config, core, state, log, Tasks::new(), true).await
     }
 
+    /// `leads` says that this member leads from the start, so that what is wrong with its tables is an error at once.
     async fn assemble(
         config: NodeConfig,
         core: Arc<Core>,
         state: Arc<State>,
         log: Arc<dyn Log>,
         feeders: Tasks,
+        leads: bool,
     ) -> Result<Arc<Node>, NodeError> {
         let origins = Origins::new(&config.origins)?;
         let writer_task = Tasks::new();
         let (writer, task) = Writer::new(core.clone(), state, log.clone(), config.seed);
         writer_task.spawn(task);
-        abandon_loads(&core, &writer).await?;
 
+        let office = Arc::new(Office::new(None));
+        let (duty_tables, held) = (config.tables.clone(), office.clone());
+        let duties =
+            Duties { core: core.clone(), writer: writer.clone(), log: log.clone(), tables: duty_tables, office: held };
+        if leads {
+            duties.take().await?;
+            office.send_replace(Some(0));
+        }
         let mut refreshers = BTreeMap::new();
         let permits = Arc::new(Semaphore::new(limits::LOADS_AT_ONCE));
         for (position, table) in config.tables.iter().enumerate() {
             let progress = Progress::new(core.loads.clone(), position);
-            let kept = core.snapshot().table(&table.name).cloned();
-            if let Some(kept) = &kept {
-                let changes = reconciled(kept, table)?;
-                if !changes.is_empty() {
-                    writer.apply(changes).await?;
-                }
+            if let Some(kept) = core.snapshot().table(&table.name) {
                 progress.kept(kept);
             }
-            let Some(origin) = origins.of_table(table)? else {
-                if kept.is_none() {
-                    writer.apply(empty_table(table)?).await?;
-                    progress.needs_no_load();
-                }
-                continue;
-            };
+            let Some(origin) = origins.of_table(table)? else { continue };
             let loader = Loader { core: core.clone(), writer: writer.clone(), config: table.clone(), origin, progress };
-            let (refresher, task) = Refresher::new(loader, permits.clone(), kept.is_some(), feeders.stop_signal());
+            let (refresher, task) = Refresher::new(loader, permits.clone(), office.subscribe(), feeders.stop_signal());
             refreshers.insert(table.name.clone(), refresher);
             feeders.spawn(task);
         }
-        feeders.spawn(retention::sweep(core.clone(), writer.clone(), config.sweep_interval, feeders.stop_signal()));
-        Ok(Arc::new(Node { core, writer, log, refreshers, tables: config.tables, feeders, writer_task }))
+        let sweep = retention::sweep(
+            core.clone(),
+            writer.clone(),
+            config.sweep_interval,
+            office.subscribe(),
+            feeders.stop_signal(),
+        );
+        feeders.spawn(sweep);
+        feeders.spawn(duties.run(leads, feeders.stop_signal()));
+        feeders.spawn(notice_tables(core.clone(), feeders.stop_signal()));
+        let (tables, routes, has_others) = (config.tables, config.routes, config.cluster.is_some());
+        let node = Node { core, writer, log, refreshers, tables, routes, has_others, feeders, writer_task };
+        let node = Arc::new(node);
+        node.log.serve(&node);
+        Ok(node)
     }
-}
-
-/// Gives up the loads that a stop has left in the middle.
-async fn abandon_loads(core: &Core, writer: &Writer) -> Result<(), NodeError> {
-    let loads: Vec<u64> = core.snapshot().loads().map(|(load, _, _)| load).collect();
-    if loads.is_empty() {
-        return Ok(());
-    }
-    writer.apply(loads.into_iter().map(|load| Operation::AbandonLoad { load }).collect()).await.map(drop)
 }
 
 /// The name of a group's folder: its own, with every byte that a file system may take otherwise written in hexadecimal.

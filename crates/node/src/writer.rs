@@ -52,7 +52,7 @@ type MakePlan = Box<dyn FnOnce(&Engine, &GroupSnapshot) -> Result<Planned, NodeE
 /// How a write becomes operations, when its turn comes.
 pub(crate) enum Plan {
     /// SQL, in order, each seeing what the ones before it did.
-    Statements(Vec<Statement>),
+    Statements(Arc<Vec<Statement>>),
     /// A computation that is over in microseconds.
     Quick(MakePlan),
     /// A computation that may take long, and runs where blocking is allowed.
@@ -190,6 +190,8 @@ impl Run {
 struct Proposed {
     submitted: Submitted,
     outcomes: Arc<Vec<Outcome>>,
+    /// About as many bytes as it has on its way to the other members.
+    bytes: usize,
 }
 
 impl WriterTask {
@@ -232,7 +234,9 @@ impl WriterTask {
         // All state is immutable and published last, so a panic on the way leaves nothing half done.
         let proposed = AssertUnwindSafe(self.propose(plan, request.clone())).catch_unwind().await;
         match proposed {
-            Ok(Ok(Proposed { submitted, outcomes })) => self.flight.take_off(submitted, outcomes, request, reply),
+            Ok(Ok(Proposed { submitted, outcomes, bytes })) => {
+                self.flight.take_off(submitted, outcomes, request, reply, bytes);
+            }
             Ok(Err(error)) => drop(reply.send(Err(error))),
             Err(_) => {
                 self.run.is_open = false;
@@ -256,7 +260,7 @@ impl WriterTask {
         if planned.is_nothing() && request.is_none() {
             let settled = Settled { index: self.state.index(), applied: true };
             let submitted: Submitted = Box::pin(std::future::ready(Ok(settled)));
-            return Ok(Proposed { submitted, outcomes: Arc::new(vec![Outcome::written(0, None)]) });
+            return Ok(Proposed { submitted, outcomes: Arc::new(vec![Outcome::written(0, None)]), bytes: 0 });
         }
         let operations = Arc::new(planned.operations);
         let (next, applied) = self.flight.beside(rehearse(head.clone(), operations.clone())).await?;
@@ -268,6 +272,7 @@ impl WriterTask {
             let rows = applied.iter().map(|a| a.rows).fold(0, u64::saturating_add);
             vec![Outcome::written(rows, None)]
         });
+        let bytes = bytes_about(&operations);
         let answered = request.map(|key| Answered { key, outcomes: Outcome::encode(&outcomes) });
         let (place, after) = (self.run.next_place(), self.run.last);
         self.state.expect(Rehearsed { place, snapshot: next.clone(), answered: answered.clone() });
@@ -276,7 +281,7 @@ impl WriterTask {
         self.run.is_open = submitted.is_ok();
         self.run.last = place;
         self.run.head = next;
-        Ok(Proposed { submitted: submitted?, outcomes: Arc::new(outcomes) })
+        Ok(Proposed { submitted: submitted?, outcomes: Arc::new(outcomes), bytes })
     }
 
     /// Makes sure that there are rows to plan writes on: those that the writes on their way will leave, or, where there is none or one
@@ -313,7 +318,7 @@ impl WriterTask {
 
 async fn make_plan(core: &Arc<Core>, plan: Plan, head: &GroupSnapshot) -> Result<Planned, NodeError> {
     match plan {
-        Plan::Statements(statements) => plan_statements(core, statements, head).await,
+        Plan::Statements(statements) => plan_statements(core, Arc::unwrap_or_clone(statements), head).await,
         Plan::Quick(make) => make(&core.engine, head),
         Plan::Long(make) => {
             let (core, head) = (core.clone(), head.clone());
@@ -360,6 +365,21 @@ async fn rehearse(
 pub(crate) async fn unblocked<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, NodeError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|failed| NodeError::Internal(format!("a computation broke off: {failed}")))
+}
+
+/// Bytes of one value of a row, when nobody counts.
+const VALUE_BYTES: usize = 32;
+
+fn bytes_about(operations: &[Operation]) -> usize {
+    let bytes = operations.iter().map(|operation| match operation {
+        Operation::LoadRows { batch, .. } => batch.get_array_memory_size(),
+        Operation::Put { rows, .. } => {
+            rows.first().map_or(0, Vec::len).saturating_mul(rows.len()).saturating_mul(VALUE_BYTES)
+        }
+        Operation::Delete { keys, .. } => keys.len().saturating_mul(VALUE_BYTES),
+        _ => 0,
+    });
+    bytes.fold(0, usize::saturating_add)
 }
 
 fn is_small(operations: &[Operation]) -> bool {

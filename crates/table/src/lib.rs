@@ -33,4 +33,4 @@ pub use row::{Row, RowId, RowKey};
 pub use snapshot::GroupSnapshot;
 pub use staged::StagedRows;
 pub use table::{Retention, Table};
-pub use wire::{DecodeError, decode_rows, encode_rows};
+pub use wire::{DecodeError, decode_rows, decode_values, encode_rows, encode_values};

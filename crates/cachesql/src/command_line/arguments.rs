@@ -44,6 +44,10 @@ pub enum Command {
     Sql(SqlArguments),
     /// Loads a file into a table of a running node.
     Load(LoadArguments),
+    /// Shows a cluster's groups and how their nodes are doing, or changes who leads and who belongs.
+    Cluster(ClusterArguments),
+    /// Runs a cluster of five nodes on this machine with sample data, until Ctrl-C.
+    Demo(DemoArguments),
     /// Checks a configuration file: says everything that is wrong with it, with line and column.
     ///
     /// Also warns of files that cannot be read, and of environment variables of secrets that are not set here. A secret's file
@@ -78,6 +82,10 @@ pub struct ServeArguments {
 
     #[arg(long, help = override_help("insecure"))]
     pub insecure: bool,
+
+    /// Stops when standard input ends: so does a node whose parent is gone.
+    #[arg(long, hide = true)]
+    pub with_parent: bool,
 }
 
 /// The help of an option that stands for a word of the file.
@@ -187,6 +195,46 @@ pub enum LoadFormat {
     Csv,
     /// One JSON object a line.
     Ndjson,
+}
+
+/// `cluster`.
+#[derive(Debug, Args)]
+pub struct ClusterArguments {
+    #[command(flatten)]
+    pub node: NodeArguments,
+
+    /// Prints the answer as a JSON object.
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// Without a command: `status`.
+    #[command(subcommand)]
+    pub command: Option<ClusterCommand>,
+}
+
+/// What is done with a cluster.
+#[derive(Debug, Subcommand)]
+pub enum ClusterCommand {
+    /// Asks every node how it is doing: its role, how far its log is and how much it lacks, whether it answers.
+    Status,
+    /// Has another node lead the group of the node that is asked.
+    Transfer {
+        /// The node that is to lead.
+        node: String,
+    },
+    /// Takes a node out of the group of the node that is asked. What it keeps stays on its disk.
+    Leave {
+        /// The node that is to go.
+        node: String,
+    },
+}
+
+/// `demo`.
+#[derive(Debug, Args)]
+pub struct DemoArguments {
+    /// The HTTP port of the first node; the others take those behind it.
+    #[arg(long, value_name = "PORT", default_value_t = 8081, value_parser = clap::value_parser!(u16).range(1024..=50_000))]
+    pub port: u16,
 }
 
 /// `check`.

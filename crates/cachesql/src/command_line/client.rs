@@ -60,6 +60,11 @@ impl Target {
         Ok((Target { authority: authority(base)?, authorization: None }, path.to_owned()))
     }
 
+    /// Another node of the same cluster: it is shown the same token.
+    pub(super) fn other(&self, url: &str) -> Result<Target, Failure> {
+        Ok(Target { authority: authority(url)?, authorization: self.authorization.clone() })
+    }
+
     pub(super) fn url(&self) -> String {
         format!("http://{}", self.authority)
     }

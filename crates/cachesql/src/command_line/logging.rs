@@ -8,7 +8,9 @@ use super::terminal::Lines;
 
 /// Starts logging. The error says what is wrong with `levels`.
 pub(super) fn start(levels: &str, json: bool) -> Result<(), String> {
-    let filter = EnvFilter::try_new(levels).map_err(|e| format!("--log {levels:?}: {e}"))?;
+    // What consensus says of itself is for its authors; what operators need is said by the node.
+    let filter =
+        EnvFilter::try_new(format!("openraft=error,{levels}")).map_err(|e| format!("--log {levels:?}: {e}"))?;
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Lines);
     let started = if json {
         subscriber.json().try_init()

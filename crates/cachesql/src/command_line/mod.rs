@@ -4,12 +4,15 @@ mod arguments;
 mod bench;
 mod check;
 mod client;
+mod cluster;
+mod demo;
 mod failure;
 mod histogram;
 mod load;
 mod logging;
 #[cfg(test)]
 mod reference;
+mod render;
 mod sample;
 mod serve;
 mod sql;
@@ -48,6 +51,8 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Bench(bench) => on_all_cores(bench::run(bench)),
         Command::Sql(sql) => sql::run(sql),
         Command::Load(load) => on_this_thread(load::run(load)),
+        Command::Cluster(cluster) => on_this_thread(cluster::run(cluster)),
+        Command::Demo(demo) => on_this_thread(demo::run(demo)),
         Command::Check(check) => check::run(&check),
         Command::Completions { shell } => {
             // Written at once: the generator panics when its reader is gone.

@@ -1,6 +1,6 @@
 //! The bundled sample data, for a first look without any database: unpacked into a temporary folder, and served from there.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
@@ -25,6 +25,11 @@ impl Sample {
             std::fs::write(folder.path().join(name), bytes).map_err(failed)?;
         }
         Ok(Sample { folder })
+    }
+
+    /// Where it is.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Its configuration.

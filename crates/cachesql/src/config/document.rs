@@ -4,13 +4,14 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::path::Path;
 
+use cachesql_node::Failover;
 use cachesql_origin::{CsvOptions, FileFormat, FileSource, OriginUrl};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::model::{
-    Configuration, GroupSection, LimitsSection, NodeSection, OriginSection, PlacedSecret, Refresh, Secret,
-    TableSection, TableSource, meaningless_parameters, resolve,
+    ClusterSection, Configuration, GroupSection, LimitsSection, NodeSection, OriginSection, PlacedSecret, Refresh,
+    Secret, TableSection, TableSource, meaningless_parameters, resolve,
 };
 use super::options::{self, DEFAULT_HTTP, DEFAULT_NODE, Section};
 use super::problem::{ConfigError, Findings, suggestion};
@@ -57,6 +58,7 @@ impl<'t> DocumentReader<'t> {
         let tables = self.tables(&groups, &origins);
         Configuration {
             file: self.file.to_owned(),
+            cluster: self.cluster(&nodes),
             token: self.single("access").and_then(|reader| self.secret(&reader, "token")),
             limits: self.limits(),
             nodes: nodes.into_iter().map(|n| n.value).collect(),
@@ -135,6 +137,7 @@ impl<'t> DocumentReader<'t> {
                 name: name.clone(),
                 http_place: http.as_ref().map(|a| self.findings.borrow().place(&a.span)),
                 http: http.map(|a| a.value),
+                peer: reader.address("peer").map(|a| a.value),
                 memory_bytes: reader.size("memory").map(|s| s.value),
                 data: reader.text("data").map(|path| resolve(self.file, &path.value)),
                 insecure: reader.boolean("insecure").is_some_and(|b| b.value),
@@ -156,13 +159,32 @@ impl<'t> DocumentReader<'t> {
             self.members_of_two(&groups);
             return groups;
         }
-        if let [_, second, ..] = nodes {
-            let why = "several nodes without [groups] are one group of several members, which this version does not serve: \
-                       give each node a group of its own";
-            self.note(second.span.clone(), why);
+        let members: Vec<String> = nodes.iter().map(|n| n.value.name.clone()).collect();
+        let (first, rest) = (nodes.first().map_or(0..0, |n| n.span.clone()), members.len() > 1);
+        if rest {
+            self.members_reach_each_other(DEFAULT_GROUP, &members, nodes, &first);
         }
-        let members = nodes.iter().map(|n| n.value.name.clone()).collect();
-        vec![At { value: GroupSection { name: DEFAULT_GROUP.into(), members }, span: 0..0 }]
+        vec![At { value: GroupSection::new(DEFAULT_GROUP, members), span: 0..0 }]
+    }
+
+    /// Every member of a group of several is called by the others.
+    fn members_reach_each_other(
+        &self,
+        group: &str,
+        members: &[String],
+        nodes: &[At<NodeSection>],
+        place: &Range<usize>,
+    ) {
+        for member in members {
+            let Some(node) = nodes.iter().find(|n| n.value.name == *member) else { continue };
+            if node.value.peer.is_none() {
+                let message = format!(
+                    "group {group:?} has several members, and nothing says where the others reach node {member:?}: `peer` is missing"
+                );
+                let span = if node.span.is_empty() { place.clone() } else { node.span.clone() };
+                self.note(span, message);
+            }
+        }
     }
 
     fn group(&self, name: &str, reader: &SectionReader<'t>, nodes: &[At<NodeSection>]) -> At<GroupSection> {
@@ -180,17 +202,29 @@ impl<'t> DocumentReader<'t> {
                 reader.note(list.span.clone(), format!("`members`: there is no node {member:?}{hint}"));
             }
             if list.value.len() > 1 {
-                let why = "`members`: this version does not serve groups of more than one member (replication)";
-                reader.note(list.span.clone(), why);
+                self.members_reach_each_other(name, &list.value, nodes, &list.span);
             }
         }
         let members = members.map(|m| m.value).unwrap_or_default();
-        reader.text("failover");
-        if let Some(leader) = reader.text("leader").filter(|l| !members.is_empty() && !members.contains(&l.value)) {
+        let leader = reader.text("leader");
+        if let Some(leader) = leader.as_ref().filter(|l| !members.is_empty() && !members.contains(&l.value)) {
             let message = format!("`leader`: {:?} is not a member of the group", leader.value);
-            reader.note(leader.span, message);
+            reader.note(leader.span.clone(), message);
         }
-        At { value: GroupSection { name: name.to_owned(), members }, span: reader.span.clone() }
+        let failover = match reader.text("failover") {
+            Some(word) if word.value == "automatic" => {
+                if members.len() == 2 {
+                    let why =
+                        "`failover`: with two members neither can go on without the other: \"automatic\" takes three";
+                    reader.note(word.span, why);
+                }
+                Failover::Automatic
+            }
+            Some(_) => Failover::Manual,
+            None => GroupSection::failover_of(members.len(), leader.is_some()),
+        };
+        let leader = leader.map(|l| l.value);
+        At { value: GroupSection { name: name.to_owned(), members, leader, failover }, span: reader.span.clone() }
     }
 
     /// A node of this version is in one group.
@@ -208,9 +242,25 @@ impl<'t> DocumentReader<'t> {
         }
     }
 
+    fn cluster(&self, nodes: &[At<NodeSection>]) -> ClusterSection {
+        let mut cluster = ClusterSection::default();
+        if let Some(reader) = self.single("cluster") {
+            cluster.name = reader.text("name").map_or(cluster.name, |name| name.value);
+            cluster.secret = self.secret(&reader, "secret");
+        }
+        let beyond = nodes.iter().find(|n| !n.value.is_called_on_this_machine());
+        if let Some(node) = beyond.filter(|_| cluster.secret.is_none()) {
+            let message = format!(
+                "`peer`: {} is reached from other machines: set `secret` in [cluster], which nodes show each other",
+                node.value.peer.as_deref().unwrap_or_default()
+            );
+            self.note(node.span.clone(), message);
+        }
+        cluster
+    }
+
     /// Sections that are checked, although nothing is made of them yet.
     fn sections_without_service(&self) {
-        let _ = self.single("cluster");
         for (name, reader) in self.named("caches") {
             for option in options::section("caches").into_iter().flat_map(|s| s.options) {
                 reader.check(option);

@@ -94,15 +94,34 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ("[nodes.a]\ninsecure = \"yes\"\n", &["2:12: `insecure`: expected true or false, found \"yes\""]),
     ("[nodes.a]\npg = \"127.0.0.1:5433\"\n", &["2:1: `pg`: this version does not serve the PostgreSQL door"]),
     (
-        "[nodes.a]\n[nodes.b]\n",
+        "[nodes.a]\npeer = \"127.0.0.1:1\"\n[nodes.b]\n",
         &[
-            "2:8: several nodes without [groups] are one group of several members, which this version does not serve: give each \
-             node a group of its own",
+            "3:8: group \"main\" has several members, and nothing says where the others reach node \"b\": `peer` is missing",
         ],
     ),
     (
-        "[nodes.a]\n[nodes.b]\n[groups.g]\nmembers = [\"a\", \"b\"]\n",
-        &["4:11: `members`: this version does not serve groups of more than one member (replication)"],
+        "[nodes.a]\n[nodes.b]\npeer = \"127.0.0.1:1\"\n[groups.g]\nmembers = [\"a\", \"b\"]\n",
+        &[
+            "1:8: group \"g\" has several members, and nothing says where the others reach node \"a\": `peer` is missing",
+        ],
+    ),
+    (
+        "[nodes.a]\npeer = \"127.0.0.1:1\"\n[nodes.b]\npeer = \"127.0.0.1:2\"\n[groups.g]\nmembers = [\"a\", \"b\"]\nfailover = \"automatic\"\n",
+        &["7:12: `failover`: with two members neither can go on without the other: \"automatic\" takes three"],
+    ),
+    (
+        "[nodes.a]\npeer = \"10.0.0.1:1\"\n",
+        &[
+            "1:8: `peer`: 10.0.0.1:1 is reached from other machines: set `secret` in [cluster], which nodes show each other",
+        ],
+    ),
+    (
+        "[nodes.a]\n[nodes.b]\n[groups.g]\nmembers = [\"a\"]\n[groups.h]\nmembers = [\"b\", \"a\"]\n",
+        &[
+            "1:8: group \"h\" has several members, and nothing says where the others reach node \"a\": `peer` is missing",
+            "2:8: group \"h\" has several members, and nothing says where the others reach node \"b\": `peer` is missing",
+            "5:9: node \"a\" is in groups \"g\" and \"h\": this version serves one group a node",
+        ],
     ),
     (
         "[nodes.alpha]\n[groups.g]\nmembers = [\"alpa\"]\nleader = \"z\"\n",
@@ -131,10 +150,6 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "2:9: the name of a group goes through HTTP headers: expected ASCII letters, digits and signs without spaces, found \
              \" a\"",
         ],
-    ),
-    (
-        "[cluster]\nsecret = { env = \"X\" }\n",
-        &["2:1: `secret`: this version does not serve the peer door: a node of this version works by itself"],
     ),
     (
         "[caches.scores]\nbudget = 5\n",

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cachesql_node::Failover;
 use cachesql_origin::{FileSource, OriginUrl};
 use cachesql_types::{DataType, Value};
 
@@ -19,6 +20,8 @@ pub struct Configuration {
     pub nodes: Vec<NodeSection>,
     /// The groups; at least one.
     pub groups: Vec<GroupSection>,
+    /// What the nodes share.
+    pub cluster: ClusterSection,
     /// What HTTP requests must show.
     pub token: Option<PlacedSecret>,
     /// What one request may take.
@@ -40,6 +43,8 @@ pub struct NodeSection {
     pub http: Option<String>,
     /// Where the file says so.
     pub http_place: Option<Place>,
+    /// Where other nodes reach it, `host:port`; `None` when none do.
+    pub peer: Option<String>,
     /// The most that tables may take, in bytes; `None` for a share of the machine's memory.
     pub memory_bytes: Option<u64>,
     /// The folder of its log and snapshots; `None` when it keeps nothing over a restart.
@@ -53,8 +58,33 @@ pub struct NodeSection {
 pub struct GroupSection {
     /// Its name.
     pub name: String,
-    /// Names of its nodes; one in this version.
+    /// Names of its nodes.
     pub members: Vec<String>,
+    /// The node that leads first, when it is not the first of them.
+    pub leader: Option<String>,
+    /// Who takes over from a leader that is gone.
+    pub failover: Failover,
+}
+
+/// Members from which on a group can go on without one of them.
+pub(super) const AUTOMATIC_MEMBERS: usize = 3;
+
+/// What the nodes of a cluster share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterSection {
+    /// Its name; nodes of another are refused.
+    pub name: String,
+    /// What nodes show each other.
+    pub secret: Option<PlacedSecret>,
+}
+
+/// The name of a cluster that has none.
+pub(super) const DEFAULT_CLUSTER: &str = "cachesql";
+
+impl Default for ClusterSection {
+    fn default() -> ClusterSection {
+        ClusterSection { name: DEFAULT_CLUSTER.into(), secret: None }
+    }
 }
 
 /// What one request may take; `None` stands for the default.
@@ -216,18 +246,58 @@ pub(super) fn resolve(file: &Path, path: impl AsRef<Path>) -> PathBuf {
 impl NodeSection {
     /// A node that answers HTTP there, of which nothing else is said.
     pub(super) fn new(name: impl Into<String>, http: Option<String>) -> NodeSection {
-        NodeSection { name: name.into(), http, http_place: None, memory_bytes: None, data: None, insecure: false }
+        NodeSection {
+            name: name.into(),
+            http,
+            http_place: None,
+            peer: None,
+            memory_bytes: None,
+            data: None,
+            insecure: false,
+        }
     }
 
     /// True when it answers on an address that is plainly beyond this machine. A name is looked up when the door is opened.
     pub fn is_beyond_this_machine(&self) -> bool {
-        let host = self.http.as_deref().and_then(|address| address.rsplit_once(':')).map(|(host, _)| host);
-        let address = host.and_then(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().ok());
-        address.is_some_and(|address| !address.to_canonical().is_loopback())
+        self.http.as_deref().and_then(ip_of).is_some_and(|address| !address.is_loopback())
+    }
+
+    /// Where others reach its HTTP: at its address, or, when that is any of its machine's, on the machine that its peers know.
+    pub fn reachable_http(&self) -> Option<String> {
+        let http = self.http.as_deref()?;
+        if !ip_of(http).is_some_and(|address| address.is_unspecified()) {
+            return Some(http.to_owned());
+        }
+        let (_, port) = http.rsplit_once(':')?;
+        let (host, _) = self.peer.as_deref()?.rsplit_once(':')?;
+        Some(format!("{host}:{port}"))
+    }
+
+    /// True when other nodes reach it from this machine only.
+    pub fn is_called_on_this_machine(&self) -> bool {
+        self.peer.as_deref().is_none_or(|peer| ip_of(peer).is_some_and(|address| address.is_loopback()))
     }
 }
 
+/// The address of `host:port`, where the host is one.
+fn ip_of(address: &str) -> Option<IpAddr> {
+    let (host, _) = address.rsplit_once(':')?;
+    host.trim_matches(['[', ']']).parse::<IpAddr>().ok().map(|address| address.to_canonical())
+}
+
 impl GroupSection {
+    /// A group of nodes that elect a new leader where they can.
+    pub(super) fn new(name: impl Into<String>, members: Vec<String>) -> GroupSection {
+        let failover = GroupSection::failover_of(members.len(), false);
+        GroupSection { name: name.into(), members, leader: None, failover }
+    }
+
+    /// Who takes over in a group of so many members, when nothing is said.
+    pub(super) fn failover_of(members: usize, has_leader: bool) -> Failover {
+        let elects = members >= AUTOMATIC_MEMBERS && !has_leader;
+        if elects { Failover::Automatic } else { Failover::Manual }
+    }
+
     /// What is wrong with a group's name, if anything: answers carry it in a header, in their tokens, and it comes back in one.
     pub(super) fn problem_of_name(name: &str) -> Option<String> {
         let sound = !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic());

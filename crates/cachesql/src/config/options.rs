@@ -200,12 +200,12 @@ const NODES: Section = Section {
             "the PostgreSQL door",
         ),
         later("resp", Kind::Address, "\"127.0.0.1:6380\"", "Where it speaks Redis' protocol.", "the RESP door"),
-        later(
+        option(
             "peer",
             Kind::Address,
+            Default::None("not opened; required in a group of several members"),
             "\"127.0.0.1:8079\"",
-            "Where other nodes reach it.",
-            "the peer door: a node of this version works by itself",
+            "Where the other nodes of its group reach it.",
         ),
         option(
             "data",
@@ -278,41 +278,51 @@ const CLUSTER: Section = Section {
     word: "cluster",
     named: None,
     about: "What the nodes share.",
-    options: &[later(
-        "secret",
-        Kind::Secret,
-        "{ env = \"CACHESQL_SECRET\" }",
-        "What nodes show to each other.",
-        "the peer door: a node of this version works by itself",
-    )],
+    options: &[
+        option(
+            "name",
+            Kind::Text,
+            Default::None("\"cachesql\""),
+            "\"shop\"",
+            "Its name. Nodes of a cluster of another name are refused.",
+        ),
+        option(
+            "secret",
+            Kind::Secret,
+            Default::None("none, where all nodes reach each other on this machine; required elsewhere"),
+            "{ env = \"CACHESQL_SECRET\" }",
+            "What nodes show to each other: at least 16 bytes, the same for all.",
+        ),
+    ],
 };
 
 const GROUPS: Section = Section {
     word: "groups",
     named: Some("main"),
-    about: "The nodes that hold the same tables. A file may leave this out: then there is one group. In this version a group \
-            has one member. Names are ASCII without spaces.",
+    about: "The nodes that hold the same tables. A file may leave this out: then there is one group, of all nodes. \
+            In this version a node is in one group. Names are ASCII without spaces.",
     options: &[
         option(
             "members",
             Kind::Names,
             Default::Required,
             "[\"a\"]",
-            "Its nodes. More than one is not served by this version.",
+            "Its nodes. The first one founds the group, unless `leader` names another.",
         ),
         option(
             "leader",
             Kind::Text,
-            Default::None("the only member"),
+            Default::None("the first member"),
             "\"a\"",
-            "The node that takes writes, with failover = \"manual\".",
+            "The node that leads first, and with failover = \"manual\" until an operator says otherwise.",
         ),
         option(
             "failover",
             Kind::Choice(&["automatic", "manual"]),
-            Default::None("\"automatic\"; \"manual\" where a leader is named"),
-            "\"manual\"",
-            "Whether a new leader is elected, or appointed by an operator.",
+            Default::None("\"automatic\" with three members or more; \"manual\" with two, or where a leader is named"),
+            "\"automatic\"",
+            "Whether the members elect a new leader when the last one is gone, or an operator appoints one. With \"manual\" only the \
+             leader's disk has to keep a write for it to be acknowledged.",
         ),
     ],
 };

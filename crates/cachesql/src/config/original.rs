@@ -9,8 +9,8 @@ use cachesql_types::{DataType, Value};
 
 use super::document::served_origin;
 use super::model::{
-    Configuration, GroupSection, LimitsSection, NodeSection, OriginSection, PlacedSecret, Refresh, Secret,
-    TableSection, TableSource, meaningless_parameters,
+    ClusterSection, Configuration, GroupSection, LimitsSection, NodeSection, OriginSection, PlacedSecret, Refresh,
+    Secret, TableSection, TableSource, meaningless_parameters, resolve,
 };
 use super::options::{DEFAULT_HTTP, DEFAULT_NODE};
 use super::problem::{ConfigError, Findings, Place, suggestion};
@@ -63,9 +63,29 @@ pub static KEYS: &[OriginalKey] = &[
         "cache.table.<T>.columns",
         "Columns of a table that begins empty, with commas between. They are text; a type may follow: `id BIGINT, name`.",
     ),
-    honoured("cachesql.group.<G>.master", "The URL of the group's node, which is called by its host:port."),
-    honoured("cachesql.group.<G>.slaves", "Refused unless empty: this version does not replicate."),
+    honoured(
+        "cachesql.group.<G>.master",
+        "The URL of the node that leads the group first. A node is called by the host:port of its URL.",
+    ),
+    honoured(
+        "cachesql.group.<G>.slaves",
+        "The URLs of its other nodes. With two or more, one of them takes over when the leader is gone.",
+    ),
     honoured("cachesql.group.<G>.tables", "The group's tables."),
+    honoured(
+        "cachesql.data",
+        "The folder in which nodes of groups of several keep what they acknowledged, each in a folder of its own; \
+         `cachesql-data` beside the file when it is left out.",
+    ),
+    honoured(
+        "cachesql.secret",
+        "What nodes show each other, at least 16 bytes; or the environment variable CACHESQL_SECRET. Needed where they are on \
+         several machines.",
+    ),
+    honoured(
+        "cachesql.insecure",
+        "`true` lets nodes answer without a token beyond their machine. Without it, that is refused.",
+    ),
     meaningless("db.driver", "The URL tells which database it is."),
     meaningless("db.pool.maxActive", "A load takes one connection, and closes it."),
     meaningless("db.pool.timeout", "A load takes one connection, and closes it."),
@@ -96,6 +116,12 @@ const MEANINGLESS_FAMILIES: [&str; 5] =
 const ORIGIN: &str = "db";
 /// The group of a file without `cachesql.group`.
 const DEFAULT_GROUP: &str = "main";
+/// The folder of the folders of nodes, beside the file.
+const DATA_FOLDER: &str = "cachesql-data";
+/// The environment variable of the cluster's secret, when the file does not say it.
+const SECRET_VARIABLE: &str = "CACHESQL_SECRET";
+/// How far a node's port for other nodes is from its port for HTTP: above it, or below where there is no room above.
+const PEER_PORT_DISTANCE: u16 = 10_000;
 
 /// Reads the text of a properties file. `file` is for messages and relative paths; nothing is opened.
 pub(super) fn read(file: &Path, text: &str) -> Result<Configuration, ConfigError> {
@@ -175,7 +201,7 @@ impl PropertiesReader<'_> {
         let groups = self.groups();
         let nodes = match groups.is_empty() {
             true => vec![NodeSection::new(DEFAULT_NODE, http)],
-            false => groups.iter().flat_map(|g| &g.members).map(|name| node_of_url(name)).collect(),
+            false => self.nodes(&groups),
         };
         let tables = self.tables(&groups);
         let queries = tables.iter().any(|t| matches!(t.source, TableSource::Query { .. }));
@@ -183,11 +209,12 @@ impl PropertiesReader<'_> {
         self.notices.extend(meaningless_parameters(&origins));
         let body = self.number("server.http.maxEntitySize", "a number of bytes", |n| n > 0);
         let groups = match groups.is_empty() {
-            true => vec![GroupSection { name: DEFAULT_GROUP.into(), members: vec![DEFAULT_NODE.into()] }],
+            true => vec![GroupSection::new(DEFAULT_GROUP, vec![DEFAULT_NODE.into()])],
             false => groups,
         };
         Configuration {
             file: self.file.to_owned(),
+            cluster: self.cluster(&nodes),
             nodes,
             groups,
             token: None,
@@ -284,22 +311,77 @@ impl PropertiesReader<'_> {
             if let Some(problem) = GroupSection::problem_of_name(&name) {
                 self.note(&key, format!("{key}: {problem}"));
             }
-            let slaves = format!("cachesql.group.{name}.slaves");
-            if self.value(&slaves).is_some() {
-                let why = "this version does not serve groups of more than one member (replication)";
-                self.note(&slaves, format!("{slaves}: {why}"));
+            let mut members = vec![address];
+            members.extend(self.slaves(&name));
+            let key_of =
+                |member: usize| if member == 0 { key.clone() } else { format!("cachesql.group.{name}.slaves") };
+            for (at, member) in members.iter().enumerate() {
+                let other = groups.iter().find(|g| g.members.contains(member));
+                if let Some(other) = other {
+                    let key = key_of(at);
+                    let message = format!(
+                        "{key}: {member} is already in group {:?}: this version serves one group a node",
+                        other.name
+                    );
+                    self.note(&key, message);
+                } else if members.iter().take(at).any(|earlier| earlier == member) {
+                    let key = key_of(at);
+                    self.note(&key, format!("{key}: {member} is in the group already"));
+                }
             }
-            if let Some(other) = groups.iter().find(|g| g.members.contains(&address)) {
-                let message = format!(
-                    "{key}: {address} is already in group {:?}: this version serves one group a node",
-                    other.name
-                );
-                self.note(&key, message);
-                continue;
-            }
-            groups.push(GroupSection { name, members: vec![address] });
+            groups.push(GroupSection::new(name, members));
         }
         groups
+    }
+
+    /// Addresses of a group's nodes beside its master.
+    fn slaves(&mut self, group: &str) -> Vec<String> {
+        let key = format!("cachesql.group.{group}.slaves");
+        let mut slaves = Vec::new();
+        for url in list(self.value(&key).unwrap_or_default()) {
+            match address_of_url(&url) {
+                Some(address) => slaves.push(address),
+                None => {
+                    self.note(&key, format!("{key}: expected URLs such as http://192.168.1.11:8080, found {url:?}"));
+                }
+            }
+        }
+        slaves
+    }
+
+    /// The nodes of the groups; those of groups of several keep what they acknowledge.
+    fn nodes(&mut self, groups: &[GroupSection]) -> Vec<NodeSection> {
+        let folder = resolve(self.file, self.value("cachesql.data").unwrap_or(DATA_FOLDER));
+        let insecure = self.value("cachesql.insecure").is_some_and(|word| word.eq_ignore_ascii_case("true"));
+        let mut nodes = Vec::new();
+        for group in groups {
+            for member in &group.members {
+                let mut node = node_of_url(member);
+                node.insecure = insecure;
+                if group.members.len() > 1 {
+                    node.peer = peer_of(member);
+                    node.data = Some(folder.join(member.replace(':', "-")));
+                }
+                nodes.push(node);
+            }
+        }
+        nodes
+    }
+
+    /// What the nodes share.
+    fn cluster(&mut self, nodes: &[NodeSection]) -> ClusterSection {
+        let secret = match self.entries.get("cachesql.secret") {
+            Some(property) => {
+                Some(PlacedSecret { secret: Secret::Plain(property.value.clone()), place: place_of(property) })
+            }
+            // Nodes on one machine need none.
+            None if nodes.iter().all(NodeSection::is_called_on_this_machine) => None,
+            None => Some(PlacedSecret {
+                secret: Secret::Environment(SECRET_VARIABLE.into()),
+                place: Place { line: 1, column: 1 },
+            }),
+        };
+        ClusterSection { secret, ..ClusterSection::default() }
     }
 
     /// Table → group, as the routing client's keys say it.
@@ -451,6 +533,14 @@ fn place_of(property: &Property) -> Place {
 fn address_of_url(url: &str) -> Option<String> {
     let address = url.strip_prefix("http://")?.trim_end_matches('/');
     is_address(address).then(|| address.to_owned())
+}
+
+/// Where a node is called by others, of where it answers HTTP.
+fn peer_of(address: &str) -> Option<String> {
+    let (host, port) = address.rsplit_once(':')?;
+    let port: u16 = port.parse().ok()?;
+    let peer = port.checked_add(PEER_PORT_DISTANCE).or_else(|| port.checked_sub(PEER_PORT_DISTANCE))?;
+    Some(format!("{host}:{peer}"))
 }
 
 fn node_of_url(address: &str) -> NodeSection {

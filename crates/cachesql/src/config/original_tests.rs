@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use cachesql_node::Failover;
 use cachesql_types::{DataType, Value};
 
-use crate::config::{ConfigError, Configuration, Refresh, TableSource, read_bytes};
+use crate::config::{ConfigError, Configuration, Refresh, Secret, TableSource, read_bytes};
 
 fn read(text: &str) -> Result<Configuration, ConfigError> {
     read_bytes(Path::new("config.properties"), text.as_bytes())
@@ -140,6 +141,43 @@ fn the_last_of_two_entries_wins_as_in_java() {
     assert_eq!(configuration.notices, ["server.port of line 1 is replaced by line 2"]);
 }
 
+/// The topology of the routing client's own description: a master and two slaves, a master and one.
+#[test]
+fn a_master_and_its_slaves_are_a_group() {
+    let text = "cachesql.group.insurance.master=http://127.0.0.1:8081\n\
+                cachesql.group.insurance.slaves=http://127.0.0.1:8082,http://127.0.0.1:8083\n\
+                cachesql.group.insurance.tables=KCA2,KCA3\n\
+                cachesql.group.finance.master=http://127.0.0.1:60000\n\
+                cachesql.group.finance.slaves=http://127.0.0.1:8085\ncachesql.group.finance.tables=KCA4\n\
+                db.url=jdbc:sqlite:hr.db\ncache.table.KCA2.sql=SELECT 1\ncache.table.KCA3.sql=SELECT 1\n\
+                cache.table.KCA4.sql=SELECT 1\n";
+    let configuration = read(text).expect("sound");
+    let groups: Vec<_> = configuration.groups.iter().map(|g| (g.name.as_str(), g.members.len(), g.failover)).collect();
+    // Three members elect; of two, neither could go on without the other.
+    assert_eq!(groups, [("insurance", 3, Failover::Automatic), ("finance", 2, Failover::Manual)]);
+    let node = |name| configuration.node(Some(name)).expect("there");
+    assert_eq!(node("127.0.0.1:8082").peer.as_deref(), Some("127.0.0.1:18082"));
+    // There is no port 70000.
+    assert_eq!(node("127.0.0.1:60000").peer.as_deref(), Some("127.0.0.1:50000"));
+    assert_eq!(node("127.0.0.1:8085").data.as_deref(), Some(Path::new("cachesql-data/127.0.0.1-8085")));
+    assert_eq!(configuration.cluster.secret, None, "all of them are on one machine");
+    let elsewhere = read(&text.replace("127.0.0.1", "192.168.1.10")).expect("sound");
+    let secret = elsewhere.cluster.secret.expect("wanted");
+    assert_eq!(secret.secret, Secret::Environment("CACHESQL_SECRET".into()));
+    let told = read(&text.replace("db.url", "cachesql.secret=a long enough secret\ndb.url")).expect("sound");
+    assert_eq!(told.cluster.secret.map(|s| s.secret), Some(Secret::Plain("a long enough secret".into())));
+    let kept = read(&text.replace("db.url", "cachesql.data=/var/lib/c\ndb.url")).expect("sound");
+    let kept = kept.node(Some("127.0.0.1:8085")).expect("there").data.clone();
+    assert_eq!(kept.as_deref(), Some(Path::new("/var/lib/c/127.0.0.1-8085")));
+    assert_eq!(
+        problems(&text.replace("http://127.0.0.1:8083", "8083")),
+        [
+            "config.properties:2:1: cachesql.group.insurance.slaves: expected URLs such as http://192.168.1.11:8080, found \
+             \"8083\""
+        ]
+    );
+}
+
 #[test]
 fn the_routing_clients_file_names_nodes_by_host_and_port() {
     let text = "cachesql.group.insurance.master=http://127.0.0.1:8081\ncachesql.group.insurance.tables=KCA2\n\
@@ -151,19 +189,19 @@ fn the_routing_clients_file_names_nodes_by_host_and_port() {
     assert_eq!(node.http.as_deref(), Some("127.0.0.1:8082"));
     let tables: Vec<_> = configuration.tables_of(&node.name).map(|t| t.name.as_str()).collect();
     assert_eq!(tables, ["KCA4"]);
-    let with_slaves = text.replace("cachesql.readTimeout=10000", "cachesql.group.finance.slaves=http://127.0.0.1:8083");
-    assert_eq!(
-        problems(&with_slaves),
-        [
-            "config.properties:5:1: cachesql.group.finance.slaves: this version does not serve groups of more than one member \
-         (replication)"
-        ]
-    );
     assert_eq!(
         problems(&text.replace("finance", "财务")),
         [
             "config.properties:3:1: cachesql.group.财务.master: the name of a group goes through HTTP headers: expected ASCII \
              letters, digits and signs without spaces, found \"财务\""
+        ]
+    );
+    let twice = text.replace("cachesql.readTimeout=10000", "cachesql.group.finance.slaves=http://127.0.0.1:8081");
+    assert_eq!(
+        problems(&twice),
+        [
+            "config.properties:5:1: cachesql.group.finance.slaves: 127.0.0.1:8081 is already in group \"insurance\": this version \
+             serves one group a node"
         ]
     );
     let routes_only = "cachesql.group.a.master=http://h:1\ncachesql.group.a.tables=T\n";

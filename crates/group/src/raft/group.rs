@@ -290,7 +290,8 @@ impl<D: Disk + Clone, M: Machine> Group<D, M> {
 
     /// Has a member vote that is in already, and takes out others: those whose place it takes.
     pub async fn promote(&self, number: u64, gone: BTreeSet<u64>) -> Result<(), ProposeError> {
-        self.change(vec![ChangeMembers::AddVoterIds([number].into()), ChangeMembers::RemoveVoters(gone.clone())]).await?;
+        self.change(vec![ChangeMembers::AddVoterIds([number].into()), ChangeMembers::RemoveVoters(gone.clone())])
+            .await?;
         self.remove(gone).await
     }
 

@@ -105,11 +105,7 @@ impl<D: Disk + Clone, T: Transport> Link<D, T> {
     }
 
     /// Sends a snapshot piece by piece; the vote of who took it.
-    async fn send(
-        &self,
-        vote: Vote,
-        snapshot: &StoredSnapshot<D>,
-    ) -> Result<Vote, StreamingError<Types>> {
+    async fn send(&self, vote: Vote, snapshot: &StoredSnapshot<D>) -> Result<Vote, StreamingError<Types>> {
         let failed = |error: &dyn std::fmt::Display| StreamingError::Network(NetworkError::from_string(error));
         let index = snapshot.index;
         let mut reader = SnapshotReader::open(&snapshot.disk, index).map_err(|error| failed(&error))?;

@@ -11,23 +11,21 @@ mod text;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cachesql_sql::{Comparison, DirectRows, Engine, Select, SqlError, StatementKind};
+use cachesql_sql::{Comparison, DirectRows, Select, SqlError, StatementKind};
 use cachesql_table::{GroupSnapshot, Table};
 
 use crate::config::TableSource;
 use crate::core::find_table;
 use crate::error::NodeError;
+use crate::mutation::Mutation;
 use crate::node::Node;
 use crate::request::{LoadPhase, RequestOptions, SqlAnswer, Statement, WriteAnswer};
 use crate::source::index_name;
-use crate::writer::{Plan, Planned};
-use change::Change;
+pub(crate) use change::Change;
+use change::Kind;
 use read::filter_of;
 pub use read::{OriginalRead, OriginalRows};
 pub use report::{OriginalHealth, OriginalMetrics, TableDetail, TableListing, TableStats};
-
-/// What makes operations of a change.
-type MakePlan = fn(&Change, &Engine, &GroupSnapshot) -> Result<Planned, NodeError>;
 
 /// The original's operations on a node.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +101,7 @@ impl<'a> Original<'a> {
         others: &[(String, String)],
         options: &RequestOptions,
     ) -> Result<WriteAnswer, NodeError> {
-        self.change(Change::new("insert", table, column, value, others), options, Change::plan_insert).await
+        self.change(Change::new(Kind::Insert, table, column, value, others), options).await
     }
 
     /// Sets `others` in the rows where the column equals the value.
@@ -115,7 +113,7 @@ impl<'a> Original<'a> {
         others: &[(String, String)],
         options: &RequestOptions,
     ) -> Result<WriteAnswer, NodeError> {
-        self.change(Change::new("update", table, column, value, others), options, Change::plan_update).await
+        self.change(Change::new(Kind::Update, table, column, value, others), options).await
     }
 
     /// Removes the rows where the column equals the value. `others` say nothing here.
@@ -126,15 +124,12 @@ impl<'a> Original<'a> {
         value: &str,
         options: &RequestOptions,
     ) -> Result<WriteAnswer, NodeError> {
-        self.change(Change::new("delete", table, column, value, &[]), options, Change::plan_delete).await
+        self.change(Change::new(Kind::Delete, table, column, value, &[]), options).await
     }
 
-    /// Runs a change, planned as `plan` says when its turn comes.
-    async fn change(&self, change: Change, options: &RequestOptions, plan: MakePlan) -> Result<WriteAnswer, NodeError> {
+    async fn change(&self, change: Change, options: &RequestOptions) -> Result<WriteAnswer, NodeError> {
         let key = change.key(options)?;
-        let rows = self.node.snapshot().table(change.table()).map_or(0, |table| table.row_count());
-        let plan = Plan::looking_at(rows, move |engine, newest| plan(&change, engine, newest));
-        self.node.core.counted(self.node.run_plan(plan, key).await)
+        self.node.core.counted(self.node.mutate_one(Mutation::Original(Arc::new(change)), key).await)
     }
 
     /// Sets how long rows may be left alone; 0 milliseconds for as long as they like.

@@ -1,5 +1,6 @@
 //! What a node does for its callers, over real origins: SQLite and CSV files in a temporary folder.
 
+mod cluster;
 mod fixture;
 mod loading;
 mod log_seam;

@@ -21,6 +21,9 @@ pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("cachesql-requ
 /// Set when an answer is the remembered one of an earlier request with the same id.
 pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("cachesql-replayed");
 
+/// The node that leads, in the answer of one that does not.
+pub(crate) const LEADER: HeaderName = HeaderName::from_static("cachesql-leader");
+
 /// An answer with a body of a media type.
 pub(crate) fn answer(status: StatusCode, media_type: HeaderValue, body: AnswerBody) -> Response<AnswerBody> {
     let mut response = Response::new(body);
@@ -57,6 +60,9 @@ pub(crate) fn failed(failure: &Failure) -> Response<AnswerBody> {
 pub(crate) fn add_failure_headers(headers: &mut HeaderMap, failure: &Failure) {
     if let Some(allow) = failure.allow {
         headers.insert(ALLOW, HeaderValue::from_static(allow));
+    }
+    if let Some(leader) = &failure.leader {
+        set_header(headers, LEADER, leader.clone());
     }
     if failure.status == StatusCode::UNAUTHORIZED {
         headers

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cachesql_node::{Consistency, GroupSnapshot, Node, NodeError, RequestOptions};
 use cachesql_types::{LogIndex, Token};
@@ -121,7 +122,7 @@ pub(crate) fn set_token(headers: &mut HeaderMap, token: &Token) {
 /// What the headers of an answer to a read depend on, but for the node and how far it is.
 #[derive(Clone, Copy)]
 pub(crate) enum ReadKind {
-    /// `/rest`, in a type. Its reads say how old what they answer can be: not at all, for this node is where writes are applied.
+    /// `/rest`, in a type. Its reads say how old what they answer can be.
     Rest(RowsType),
     /// `/cache`.
     Original,
@@ -142,6 +143,8 @@ impl ReadKind {
 struct Stamp {
     group: Arc<str>,
     index: LogIndex,
+    /// In seconds; `None` when that is not known.
+    age: Option<u64>,
     headers: HeaderMap,
 }
 
@@ -153,24 +156,33 @@ thread_local! {
 /// The headers of an answer to a read of this node's own group: its type, how far the group was, and who answers.
 pub(crate) fn read_headers(call: &Call<'_>, kind: ReadKind, index: LogIndex) -> HeaderMap {
     let group = call.node().shared_group();
+    let age = call.node().age().map(whole_seconds);
+    let is_of = |stamp: &Stamp| stamp.index == index && stamp.age == age && Arc::ptr_eq(&stamp.group, group);
     STAMPS.with_borrow_mut(|stamps| match stamps.get_mut(kind.place()) {
-        Some(Some(stamp)) if stamp.index == index && Arc::ptr_eq(&stamp.group, group) => stamp.headers.clone(),
+        Some(Some(stamp)) if is_of(stamp) => stamp.headers.clone(),
         place => {
-            let headers = make_read_headers(call, kind, index);
+            let headers = make_read_headers(call, kind, index, age);
             if let Some(place) = place {
-                *place = Some(Stamp { group: group.clone(), index, headers: headers.clone() });
+                *place = Some(Stamp { group: group.clone(), index, age, headers: headers.clone() });
             }
             headers
         }
     })
 }
 
-fn make_read_headers(call: &Call<'_>, kind: ReadKind, index: LogIndex) -> HeaderMap {
+/// An age in whole seconds, rounded up: nothing is older than it says.
+pub(crate) fn whole_seconds(age: Duration) -> u64 {
+    age.as_secs().saturating_add(u64::from(age.subsec_nanos() > 0))
+}
+
+fn make_read_headers(call: &Call<'_>, kind: ReadKind, index: LogIndex, age: Option<u64>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     match kind {
         ReadKind::Rest(rows_type) => {
             headers.insert(CONTENT_TYPE, rows_type.header());
-            headers.insert(AGE, HeaderValue::from_static("0"));
+            if let Some(age) = age {
+                headers.insert(AGE, HeaderValue::from(age));
+            }
         }
         ReadKind::Original => {
             headers.insert(CONTENT_TYPE, JSON);

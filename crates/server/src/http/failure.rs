@@ -22,12 +22,15 @@ pub(crate) struct Failure {
     pub(crate) hint: Option<String>,
     /// Methods that the path has, for a 405.
     pub(crate) allow: Option<&'static str>,
+    /// The node that leads, for a 421.
+    pub(crate) leader: Option<String>,
 }
 
 impl Failure {
     /// A failure with a status and a code.
     pub(crate) fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Failure {
-        Failure { status, code: code.into(), message: message.into(), details: None, hint: None, allow: None }
+        let (code, message) = (code.into(), message.into());
+        Failure { status, code, message, details: None, hint: None, allow: None, leader: None }
     }
 
     /// A request that is not written as it should be (08P01, protocol violation).

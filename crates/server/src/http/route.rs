@@ -71,6 +71,10 @@ async fn others(call: &mut Call<'_>) -> Result<Response<AnswerBody>, Failure> {
             Method::POST => sql::run(call).await,
             _ => Err(Failure::method_not_allowed("POST")),
         },
+        "/v1/cluster/transfer" | "/v1/cluster/leave" => match *call.method() {
+            Method::POST => cluster::change(call).await,
+            _ => Err(Failure::method_not_allowed("POST")),
+        },
         path => {
             let found =
                 ["/", "/dashboard.js", "/dashboard.css", "/healthz", "/readyz", "/metrics", "/rest", "/v1/tables"];
@@ -93,7 +97,7 @@ async fn get(call: &Call<'_>) -> Result<Response<AnswerBody>, Failure> {
         "/readyz" => Ok(health::ready(call)),
         "/metrics" => Ok(health::metrics(call)),
         "/rest" | "/v1/tables" => rest_list(call),
-        "/v1/cluster" => Ok(cluster::cluster(call)),
+        "/v1/cluster" => cluster::cluster(call).await,
         "/v1/explain" => sql::explain(call).await,
         _ => Err(Failure::not_found()),
     }

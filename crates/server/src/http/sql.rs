@@ -9,7 +9,7 @@ use hyper::{HeaderMap, Response, StatusCode};
 use super::accept::{self, RowsType};
 use super::answer::{REPLAYED, answer, json, set_header};
 use super::body::{self, AnswerBody, Part, PartRows};
-use super::call::{Call, set_token};
+use super::call::{Call, set_token, whole_seconds};
 use super::decode::{StatementBody, StatementsBody, read_statements};
 use super::encode::json::write_string;
 use super::encode::{Encoder, JsonStyle, Layout};
@@ -98,7 +98,7 @@ fn style(preferences: &Preferences, numbers_as_strings: bool) -> JsonStyle {
 /// What an answer's headers say.
 struct Facts {
     token: cachesql_types::Token,
-    age_s: u64,
+    age_s: Option<u64>,
     affected: Option<u64>,
     replayed: bool,
 }
@@ -107,7 +107,7 @@ impl Facts {
     fn of(answered: &SqlAnswer) -> Facts {
         Facts {
             token: answered.token.clone(),
-            age_s: answered.age.as_secs(),
+            age_s: answered.age.map(whole_seconds),
             affected: answered.affected,
             replayed: answered.replayed,
         }
@@ -115,9 +115,10 @@ impl Facts {
 
     fn set_headers(&self, headers: &mut HeaderMap) {
         set_token(headers, &self.token);
-        match self.affected {
-            Some(rows) => set_header(headers, hyper::header::CONTENT_RANGE, format!("*/{rows}")),
-            None => set_header(headers, AGE, self.age_s.to_string()),
+        match (self.affected, self.age_s) {
+            (Some(rows), _) => set_header(headers, hyper::header::CONTENT_RANGE, format!("*/{rows}")),
+            (None, Some(age)) => set_header(headers, AGE, age.to_string()),
+            (None, None) => {}
         }
         if self.replayed {
             headers.insert(REPLAYED, HeaderValue::from_static("true"));

@@ -65,11 +65,15 @@ pub(crate) fn of_node(error: &NodeError) -> Failure {
             .with_hint("GET /readyz says how far it is"),
         NodeError::RequestIdReused { .. } => Failure::new(StatusCode::CONFLICT, code, error.to_string()),
         NodeError::Fenced(_) => Failure::new(StatusCode::SERVICE_UNAVAILABLE, code, error.to_string()),
-        NodeError::NotLeader { .. } => Failure::new(StatusCode::MISDIRECTED_REQUEST, code, error.to_string()),
-        NodeError::Redefined { .. } | NodeError::Superseded | NodeError::Busy { .. } => {
-            Failure::new(of_sqlstate(code), code, error.to_string())
-                .with_hint("the same request may succeed when it is sent again")
+        NodeError::NotLeader { leader, .. } => {
+            let failure = Failure::new(StatusCode::MISDIRECTED_REQUEST, code, error.to_string());
+            Failure { leader: leader.clone(), ..failure }
         }
+        NodeError::OfLeader { sqlstate: "40001" | "53000", .. }
+        | NodeError::Redefined { .. }
+        | NodeError::Superseded
+        | NodeError::Busy { .. } => Failure::new(of_sqlstate(code), code, shortened(error.to_string()))
+            .with_hint("the same request may succeed when it is sent again"),
         _ => Failure::new(of_sqlstate(code), code, shortened(error.to_string())),
     }
 }

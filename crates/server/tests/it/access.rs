@@ -19,7 +19,7 @@ async fn an_address_that_others_reach_wants_a_token_or_the_word() {
 }
 
 /// Every route, with every method that it has.
-const ROUTES: [(&str, &str); 18] = [
+const ROUTES: [(&str, &str); 20] = [
     ("GET", "/"),
     ("GET", "/dashboard.js"),
     ("GET", "/healthz"),
@@ -35,6 +35,8 @@ const ROUTES: [(&str, &str); 18] = [
     ("GET", "/v1/explain?sql=SELECT%201"),
     ("GET", "/v1/tables"),
     ("GET", "/v1/cluster"),
+    ("POST", "/v1/cluster/transfer"),
+    ("POST", "/v1/cluster/leave"),
     ("GET", "/cache/get?table=people&column=id&value=1"),
     ("POST", "/cache/truncate?table=people"),
     ("GET", "/nothing"),

@@ -43,6 +43,45 @@ async fn tables_and_cluster() {
     assert_eq!(cluster["nodes"][0]["name"].as_str(), Some("local"));
     assert_eq!(cluster["groups"][0]["leader"].as_str(), Some("local"));
     assert_eq!(cluster["tables"][1].to_string(), r#"{"group":"main","name":"people"}"#);
+    assert_eq!(cluster["groups"][0]["members"][0]["node"].as_str(), Some("local"));
+    assert!(cluster["groups"][0]["tables"].as_array().is_some_and(|tables| tables.iter().any(|t| t == "people")));
+}
+
+/// Who follows the routes is told of a change, and not of writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_cluster_is_told_again_when_its_routes_change() {
+    let server = Server::start().await;
+    let first = server.get("/v1/cluster").await;
+    let tag = first.header("etag").expect("a tag").to_owned();
+    let known = [("If-None-Match", tag.as_str())];
+    let asked = |path: &'static str| server.ask("GET", path, &known, "");
+    let json = [("Content-Type", "application/json")];
+    let sql = |body: &'static str| server.ask("POST", "/v1/sql", &json, body);
+    let unchanged = asked("/v1/cluster").await;
+    assert_eq!((unchanged.status, unchanged.body.len()), (304, 0));
+    assert_eq!(sql(r#"{"sql":"UPDATE people SET age = 5 WHERE id = 1"}"#).await.status, 200);
+    assert_eq!(asked("/v1/cluster").await.status, 304, "a write changes no route");
+    let (changed, created) =
+        tokio::join!(asked("/v1/cluster?wait=30s"), sql(r#"{"sql":"CREATE TABLE made (id BIGINT)"}"#));
+    assert_eq!((created.status, changed.status), (200, 200));
+    assert_ne!(changed.header("etag"), Some(&*tag));
+    let tables = changed.json()["groups"][0]["tables"].clone();
+    assert!(tables.as_array().is_some_and(|tables| tables.iter().any(|t| t == "made")), "{tables}");
+    assert_eq!(server.get("/v1/cluster?wait=soon").await.status, 400);
+}
+
+/// A node that is alone has no members to change, and says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn members_of_a_group_of_one_cannot_be_changed() {
+    let server = Server::start().await;
+    for path in ["/v1/cluster/transfer", "/v1/cluster/leave"] {
+        let json = [("Content-Type", "application/json")];
+        let refused = server.ask("POST", path, &json, r#"{"node":"b"}"#).await;
+        assert_eq!((refused.status, refused.json()["code"].as_str()), (409, Some("55000")), "{path}");
+        assert_eq!(server.ask("POST", path, &json, "{}").await.status, 400, "{path}");
+        assert_eq!(server.ask("POST", path, &json, "nonsense").await.status, 400, "{path}");
+        assert_eq!(server.get(path).await.status, 405, "{path}");
+    }
 }
 
 /// The address that `/v1/cluster` tells is one that works: the configured one, or the one that the caller used.
@@ -50,7 +89,7 @@ async fn tables_and_cluster() {
 async fn the_address_of_a_node_is_one_that_its_caller_can_use() {
     let named = Server::start_with(|config| config.address = "localhost:0".to_owned()).await;
     let told = named.get("/v1/cluster").await.json()["nodes"][0]["http"].to_string();
-    assert_eq!(told, format!("\"localhost:{}\"", named.address.port()));
+    assert_eq!(told, format!("\"http://localhost:{}\"", named.address.port()));
     for (bound, reached) in [("0.0.0.0:0", "127.0.0.2"), ("[::]:0", "127.0.0.1"), ("[::]:0", "::1")] {
         let everywhere = Server::start_with(|config| {
             config.address = bound.to_owned();
@@ -62,7 +101,7 @@ async fn the_address_of_a_node_is_one_that_its_caller_can_use() {
         let request = b"GET /v1/cluster HTTP/1.1\r\nHost: any\r\nConnection: close\r\n\r\n";
         stream.write_all(request).await.expect("write");
         let cluster = Reply::parse(&read_to_end(&mut stream).await).json();
-        assert_eq!(cluster["nodes"][0]["http"].as_str(), Some(reached.to_string().as_str()), "{bound}");
+        assert_eq!(cluster["nodes"][0]["http"].as_str(), Some(&*format!("http://{reached}")), "{bound}");
     }
 }
 

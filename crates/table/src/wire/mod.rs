@@ -10,7 +10,8 @@ mod read;
 mod write;
 
 pub(crate) use self::piece::Piece;
-pub use self::read::DecodeError;
+pub use self::read::{DecodeError, decode_values};
+pub use self::write::encode_values;
 
 use std::sync::Arc;
 

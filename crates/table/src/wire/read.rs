@@ -40,6 +40,14 @@ pub(super) fn malformed(what: &'static str) -> DecodeError {
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
+/// Takes values off the front of bytes, as [`encode_values`](super::encode_values) wrote them.
+pub fn decode_values(rest: &mut &[u8]) -> Result<Vec<Value>> {
+    let mut reader = Reader { rest };
+    let values = reader.list(Reader::value)?;
+    *rest = reader.rest;
+    Ok(values)
+}
+
 /// What is left to read.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],

@@ -75,6 +75,11 @@ pub(super) fn cell(out: &mut Vec<u8>, value: Cell<'_>) {
     }
 }
 
+/// Appends values, with their number: a count, and each as its type has it.
+pub fn encode_values(out: &mut Vec<u8>, values: &[Value]) {
+    row(out, values);
+}
+
 fn row(out: &mut Vec<u8>, values: &[Value]) {
     count(out, values.len());
     values.iter().for_each(|v| cell(out, Cell::of_value(v)));

@@ -43,7 +43,7 @@ pub(super) async fn run(arguments: ServeArguments) -> Result<(), Failure> {
     // The door first: an address that is taken is better known before an hour of loading than after it.
     let door = HttpDoor::bind(http).await.map_err(of_door)?;
     let address = door.local_address();
-    let stop = Stop::on_signals()?;
+    let stop = Stop::on_signals(arguments.with_parent)?;
     let node = Node::start(node_config).await.map_err(|e| Failure::Failed(e.to_string()))?;
     let kept = match &node_section.data {
         Some(folder) => format!("what it acknowledges is kept in {}", folder.display()),

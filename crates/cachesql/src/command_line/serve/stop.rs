@@ -1,4 +1,4 @@
-//! The wish to stop: SIGTERM or SIGINT. The first lets requests under way finish; the second does not wait for them.
+//! The wish to stop: SIGTERM or SIGINT, or a parent that is gone. The first lets requests under way finish; the second does not wait for them.
 
 use tokio::sync::watch;
 
@@ -10,13 +10,29 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// Begins to listen for signals.
-    pub(super) fn on_signals() -> Result<Stop, Failure> {
+    /// Begins to listen for signals; `with_parent`, for the end of standard input too, which a parent holds open.
+    pub(super) fn on_signals(with_parent: bool) -> Result<Stop, Failure> {
         let (tell, asked) = watch::channel(false);
         let mut signals =
             Signals::new().map_err(|e| Failure::Failed(format!("signals cannot be listened for: {e}")))?;
+        let (gone, mut parent) = watch::channel(false);
+        if with_parent {
+            // A thread of its own: a read of standard input cannot be broken off, and must not keep the process from ending.
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+                gone.send_replace(true);
+            });
+        }
         tokio::spawn(async move {
-            signals.next().await;
+            tokio::select! {
+                () = signals.next() => {}
+                () = async {
+                    if parent.wait_for(|gone| *gone).await.is_err() {
+                        // Nobody watches a parent.
+                        std::future::pending::<()>().await;
+                    }
+                } => {}
+            }
             tell.send_replace(true);
             signals.next().await;
             eprintln!("stopping at once");

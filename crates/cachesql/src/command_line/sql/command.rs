@@ -1,6 +1,6 @@
 //! What is entered in the shell: a command of its own, with what it takes, or SQL.
 
-use super::render::Expanded;
+use crate::command_line::render::Expanded;
 
 /// The shell's own commands, and what they do.
 pub(super) const COMMANDS: [(&str, &str); 7] = [

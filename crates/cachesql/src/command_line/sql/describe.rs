@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::render::{Grid, GridColumn};
+use crate::command_line::render::{Grid, GridColumn};
 use crate::config::units::show_size;
 
 fn column(name: &str, is_number: bool) -> GridColumn {

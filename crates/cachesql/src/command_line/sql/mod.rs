@@ -4,7 +4,6 @@ mod command;
 mod complete;
 mod describe;
 mod line;
-mod render;
 mod session;
 mod shell;
 mod split;

@@ -9,10 +9,10 @@ use hyper::Method;
 use hyper::header::{ACCEPT, CONTENT_RANGE, CONTENT_TYPE, HeaderName};
 use serde_json::{Value, json};
 
-use super::render::{Expanded, Grid, GridColumn};
 use super::terminal;
 use crate::command_line::client::{Client, refusal};
 use crate::command_line::failure::Failure;
+use crate::command_line::render::{Expanded, Grid, GridColumn};
 use crate::config::units::show_count;
 
 /// How rows are printed.

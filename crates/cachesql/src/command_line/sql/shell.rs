@@ -7,12 +7,12 @@ use tokio::runtime::Runtime;
 use super::command::{self, COMMANDS, Entry};
 use super::complete::Words;
 use super::line::History;
-use super::render::Expanded;
 use super::session::{Session, is_definition};
 use super::split::{Splitter, is_complete, is_outside};
 use super::terminal::{self, Entered};
 use super::{describe, run_text};
 use crate::command_line::failure::Failure;
+use crate::command_line::render::Expanded;
 
 const PROMPT: &str = "cachesql> ";
 const MORE_PROMPT: &str = "       -> ";
