@@ -1,11 +1,20 @@
 //! The routing client of CacheSQL: an application names a table, never a machine.
 
 mod address;
-mod config;
-pub mod limits;
-mod policy;
-mod chance;
-mod node;
 mod breaker;
-mod pool;
+mod chance;
+mod config;
 mod error;
+pub mod limits;
+mod node;
+mod policy;
+mod pool;
+mod routes;
+mod rows;
+mod session;
+mod sql_tables;
+mod sql_tokens;
+mod statement;
+mod topology;
+mod typed;
+mod wire;
