@@ -17,7 +17,7 @@ use crate::node::{Node, Nodes};
 use crate::policy::Policy;
 use crate::pool::Reply;
 use crate::routes::{Group, Routes};
-use crate::session::Sessions;
+use crate::session::{Session, Sessions};
 use crate::topology::Topology;
 use crate::wire::{Ask, Missed, TOKEN, Wire, ask_for_routes, judge};
 
@@ -122,7 +122,7 @@ impl Core {
             if Instant::now() >= deadline {
                 break;
             }
-            match self.ask_topology(&node, None, None, deadline.min(Instant::now() + limits::ROUTES_TIMEOUT)).await {
+            match self.ask_topology(&node, None, None, deadline).await {
                 Ok(Some((topology, _))) => {
                     self.adopt(&topology);
                     *reloaded = Some(Instant::now());
@@ -159,7 +159,8 @@ impl Core {
         wait: Option<Duration>,
         deadline: Instant,
     ) -> Result<Option<(Topology, Option<String>)>, String> {
-        let wire = Wire { read_timeout: None, ..self.options.wire.clone() };
+        let time = wait.map_or(limits::ROUTES_TIMEOUT, |wait| wait + limits::FOLLOW_GRACE);
+        let wire = Wire { read_timeout: Some(time), ..self.options.wire.clone() };
         let reply = match wire.exchange(node, &ask_for_routes(mark, wait), deadline).await {
             Ok(reply) => reply,
             Err(silence) => {
@@ -208,11 +209,12 @@ impl Core {
         }
     }
 
-    /// Sends a request to one node, and takes over what its answer tells of the node and of the group.
+    /// Sends a request to one node, and takes over what its answer tells of the node, and of
+    /// the group's log when it speaks of one group.
     pub(crate) async fn call(
         &self,
         node: &Node,
-        group: &Group,
+        session: Option<&Session>,
         ask: &Ask,
         is_write: bool,
         deadline: Instant,
@@ -231,8 +233,8 @@ impl Core {
         self.note(node, well);
         let reply = judged?;
         node.took(began.elapsed());
-        if let Some(token) = reply.header(TOKEN.as_str()) {
-            group.session.saw(token);
+        if let (Some(session), Some(token)) = (session, reply.header(TOKEN.as_str())) {
+            session.saw(token);
         }
         Ok(reply)
     }

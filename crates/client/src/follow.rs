@@ -53,8 +53,8 @@ async fn ask(core: &Core, known: Option<&Mark>) -> (Option<Mark>, bool) {
     };
     // The first answer is wanted at once; from then on what changes is.
     let wait = mark.is_some().then_some(limits::FOLLOW_WAIT);
-    let time = wait.unwrap_or(limits::ROUTES_TIMEOUT) + limits::FOLLOW_GRACE;
-    match core.ask_topology(node, mark, wait, Instant::now() + time).await {
+    let deadline = Instant::now() + limits::FOLLOW_WAIT + 2 * limits::FOLLOW_GRACE;
+    match core.ask_topology(node, mark, wait, deadline).await {
         Ok(Some((topology, mark))) => {
             core.adopt(&topology);
             (mark.map(|mark| (node.address.clone(), mark)), true)

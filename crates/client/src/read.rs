@@ -106,7 +106,8 @@ impl<'c> ReadWalk<'c> {
                 continue;
             }
             self.asked.push(node.clone());
-            let missed = match self.core.call(&node, &readers.group, &self.ask(readers), false, self.deadline).await {
+            let session = (!readers.several).then_some(&*readers.group.session);
+            let missed = match self.core.call(&node, session, &self.ask(readers), false, self.deadline).await {
                 Ok(reply) => return Ok(Ok(reply)),
                 Err(missed) => missed,
             };

@@ -65,6 +65,9 @@ const CHANGES: [&str; 4] = ["INSERT", "UPSERT", "UPDATE", "DELETE"];
 /// Words that may stand between the one that announces a table and its name.
 const BEFORE_NAME: [&str; 6] = ["ONLY", "LATERAL", "TABLE", "IF", "NOT", "EXISTS"];
 
+/// Schemas that every node has, whatever its group.
+const CATALOGS: [&str; 2] = ["information_schema", "pg_catalog"];
+
 /// What the next name is.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Expects {
@@ -213,14 +216,15 @@ impl Reader {
 
     /// A name in the place of a table, perhaps with a schema before it. Says how many tokens behind it belong to it.
     fn table(&mut self, first: &str, expects: Expects, behind: &[Token]) -> usize {
-        let (mut name, mut taken) = (first, 0);
+        let (mut name, mut taken, mut in_catalog) = (first, 0, false);
         while let [Token::Mark('.'), Token::Name { name: part, .. }, ..] = behind.get(taken..).unwrap_or_default() {
+            in_catalog = CATALOGS.contains(&name.to_lowercase().as_str());
             (name, taken) = (part, taken + 2);
         }
         let is_function = expects == Expects::Source && matches!(behind.get(taken), Some(Token::Mark('(')));
         let folded = name.to_lowercase();
         let is_expression = taken == 0 && self.levels.iter().any(|level| level.expressions.contains(&folded));
-        if !is_function && !is_expression && !self.tables.iter().any(|known| known == name) {
+        if !is_function && !is_expression && !in_catalog && !self.tables.iter().any(|known| known == name) {
             self.tables.push(name.to_owned());
         }
         taken
@@ -256,6 +260,7 @@ mod tests {
             ("SELECT a FROM t UNION SELECT b FROM u ORDER BY 1", &["t", "u"]),
             ("SELECT * FROM (t JOIN u ON t.a = u.a)", &["t", "u"]),
             ("SELECT * FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.a = t.a)", &["t", "u"]),
+            ("SELECT * FROM information_schema.tables, pg_catalog.pg_class", &[]),
             ("SELECT 1", &[]),
             ("SELECT * FROM 汉字 WHERE a = 1", &["汉字"]),
             ("", &[]),

@@ -110,7 +110,7 @@ impl<'c> WriteWalk<'c> {
                 break;
             };
             self.asked.push(node.clone());
-            match self.core.call(&node, &self.group, &self.ask, true, self.deadline).await {
+            match self.core.call(&node, Some(&self.group.session), &self.ask, true, self.deadline).await {
                 Ok(reply) => {
                     if by_hint {
                         self.core.found_leader(&self.group.name, &node);
