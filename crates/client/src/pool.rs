@@ -9,7 +9,6 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::limits;
@@ -47,18 +46,12 @@ impl Pool {
     }
 }
 
-/// One HTTP/1.1 connection. Dropping it closes it at once: an answer that nobody waits for any more is not read.
+/// One HTTP/1.1 connection. Dropping it closes it at once, in the middle of an answer too: one that nobody waits for any more
+/// is not read.
 #[derive(Debug)]
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    task: AbortHandle,
     authority: String,
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 /// A whole answer.
@@ -99,11 +92,11 @@ impl Connection {
             .map_err(|error| format!("cannot connect: {error}"))?;
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-        let running = tokio::spawn(async move {
+        tokio::spawn(async move {
             // Its error reaches whoever waits for the answer.
             let _ = connection.await;
         });
-        Ok(Connection { sender, task: running.abort_handle(), authority: authority.to_owned() })
+        Ok(Connection { sender, authority: authority.to_owned() })
     }
 
     /// Sends a request and reads its answer whole, up to a number of bytes.

@@ -214,10 +214,10 @@ mod tests {
     fn every_type_arrives_exact() {
         let body = r#"{"columns":[{"name":"b","type":"BOOLEAN"},{"name":"i","type":"BIGINT"},{"name":"d","type":"DECIMAL(38,2)"},
             {"name":"f","type":"DOUBLE"},{"name":"t","type":"TEXT"},{"name":"x","type":"BYTEA"},{"name":"day","type":"DATE"},
-            {"name":"ts","type":"TIMESTAMP"},{"name":"u","type":"UUID"},{"name":"j","type":"JSON"},{"name":"new","type":"INET"},
+            {"name":"ts","type":"TIMESTAMP"},{"name":"u","type":"UUID"},{"name":"j","type":"JSON"},{"name":"js","type":"JSON"},{"name":"new","type":"INET"},
             {"name":"n","type":"BIGINT"}],
             "rows":[[true,-9223372036854775808,-170141183460469231731687303715884105.72,"NaN","a\"\u6c49","\\x00ff","1969-12-31",
-            "1969-12-31T23:59:59.999999","00000000-0000-0000-0000-00000000002a",{"b": 1, "a":[1.10]},"::1",null]],
+            "1969-12-31T23:59:59.999999","00000000-0000-0000-0000-00000000002a",{"b": 1, "a":[1.10]},"a\u6c49","::1",null]],
             "token":"main:7"}"#;
         let rows = read_answer(body.as_bytes()).expect("sound");
         let row = rows.row(0).expect("one");
@@ -233,6 +233,7 @@ mod tests {
             "1969-12-31 23:59:59.999999",
             "00000000-0000-0000-0000-00000000002a",
             "{\"b\": 1, \"a\":[1.10]}",
+            "\"a\\u6c49\"",
             "::1",
             "",
         ];

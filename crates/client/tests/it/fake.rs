@@ -1,14 +1,16 @@
 //! A node that does what a test wants, and remembers what it was asked.
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use cachesql_client::{Builder, Client};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::TokioIo;
@@ -42,6 +44,8 @@ pub(crate) enum Does {
     },
     /// Says nothing, ever.
     Stall,
+    /// Begins an answer and falls silent.
+    Half,
     /// Closes the connection without an answer.
     Reset,
 }
@@ -71,6 +75,31 @@ pub(crate) fn not_leader(leader: Option<&str>) -> Does {
     };
     let headers = leader.map(|name| ("cachesql-leader", name.to_owned())).into_iter().collect();
     Does::Answer { status, headers, body }
+}
+
+/// A body that may fall silent.
+struct Text {
+    unsent: Option<Bytes>,
+    ends: bool,
+}
+
+impl Text {
+    fn whole(text: impl Into<Bytes>) -> Text {
+        Text { unsent: Some(text.into()).filter(|text| !text.is_empty()), ends: true }
+    }
+}
+
+impl Body for Text {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.unsent.take() {
+            Some(text) => Poll::Ready(Some(Ok(Frame::data(text)))),
+            None if self.ends => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
 }
 
 type Behaviour = Box<dyn FnMut(&Seen) -> Does + Send>;
@@ -124,7 +153,12 @@ impl Fake {
 
     /// How often it was asked for the routes.
     pub(crate) fn asked_for_routes(&self) -> usize {
-        self.inner.seen.lock().iter().filter(|seen| seen.path.starts_with("/v1/cluster")).count()
+        self.questions().len()
+    }
+
+    /// Questions for the routes, in their order.
+    pub(crate) fn questions(&self) -> Vec<Seen> {
+        self.inner.seen.lock().iter().filter(|seen| seen.path.starts_with("/v1/cluster")).cloned().collect()
     }
 
     /// Connections that are open.
@@ -161,7 +195,7 @@ async fn serve(stream: TcpStream, inner: Arc<Inner>) {
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)).await;
 }
 
-async fn answer(request: Request<Incoming>, inner: Arc<Inner>) -> Result<Response<Full<Bytes>>, std::io::Error> {
+async fn answer(request: Request<Incoming>, inner: Arc<Inner>) -> Result<Response<Text>, std::io::Error> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.expect("a body").to_bytes();
     let body = String::from_utf8(body.to_vec()).expect("UTF-8");
@@ -178,15 +212,19 @@ async fn answer(request: Request<Incoming>, inner: Arc<Inner>) -> Result<Respons
             for (name, value) in headers {
                 response = response.header(name, value);
             }
-            Ok(response.body(Full::from(body)).expect("sound"))
+            Ok(response.body(Text::whole(body)).expect("sound"))
         }
         Does::Stall => std::future::pending().await,
+        Does::Half => {
+            let response = Response::builder().header("content-type", "application/json");
+            Ok(response.body(Text { unsent: Some(Bytes::from_static(b"{")), ends: false }).expect("sound"))
+        }
         Does::Reset => Err(std::io::Error::other("reset")),
     }
 }
 
 /// As the interface has it: with the mark that is known and a wait, the answer is held until it changes.
-async fn cluster(seen: &Seen, inner: &Inner) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn cluster(seen: &Seen, inner: &Inner) -> Result<Response<Text>, Infallible> {
     let mut cluster = inner.cluster.subscribe();
     let told = |told: &Option<(String, String)>| told.as_ref().map(|(_, mark)| mark.clone());
     let known = seen.header("if-none-match").map(str::to_owned);
@@ -195,14 +233,14 @@ async fn cluster(seen: &Seen, inner: &Inner) -> Result<Response<Full<Bytes>>, In
     }
     let now = cluster.borrow_and_update().clone();
     Ok(match now {
-        None => Response::builder().status(404).body(Full::default()).expect("sound"),
+        None => Response::builder().status(404).body(Text::whole("")).expect("sound"),
         Some((_, mark)) if Some(&mark) == known.as_ref() => {
-            Response::builder().status(304).header("etag", mark).body(Full::default()).expect("sound")
+            Response::builder().status(304).header("etag", mark).body(Text::whole("")).expect("sound")
         }
         Some((routes, mark)) => Response::builder()
             .header("content-type", "application/json")
             .header("etag", mark)
-            .body(Full::from(routes))
+            .body(Text::whole(routes))
             .expect("sound"),
     })
 }

@@ -67,16 +67,23 @@ async fn all_nodes_down_is_said_in_the_originals_words() {
 
 #[tokio::test]
 async fn one_deadline_holds_over_all_tries() {
-    let nodes = [Fake::new(Does::Stall).await, Fake::new(Does::Stall).await, Fake::new(Does::Stall).await];
-    let builder = seeded().deadline(Duration::from_millis(300)).read_timeout(Duration::from_millis(140));
-    let client = client_of(&nodes.each_ref(), builder);
+    let nodes: Vec<Fake> = three().await.into_iter().chain(three().await).collect();
+    let builder =
+        seeded().policy(Policy::Uniform).deadline(Duration::from_millis(300)).read_timeout(Duration::from_millis(140));
+    let client = client_of(&nodes.iter().collect::<Vec<_>>(), builder);
+    // With a connection to each, nothing but the clock keeps a request from leaving.
+    while nodes.iter().any(|node| node.connections() == 0) {
+        get(&client).await.expect("answered");
+    }
+    let before: usize = nodes.iter().map(|node| node.seen().len()).sum();
+    nodes.iter().for_each(|node| node.does(|_| Does::Stall));
     let began = Instant::now();
     let error = get(&client).await.expect_err("nobody answers");
     let took = began.elapsed();
     // Two tries of 140 ms, and a third of what is left.
     assert!((280..900).contains(&took.as_millis()), "{took:?}");
     assert!(matches!(&error, Error::AllFailed { last } if last.contains("no answer within")), "{error}");
-    assert_eq!(nodes.iter().map(|node| node.seen().len()).sum::<usize>(), 3);
+    assert_eq!(nodes.iter().map(|node| node.seen().len()).sum::<usize>() - before, 3);
 }
 
 #[tokio::test]
@@ -192,10 +199,14 @@ async fn a_connection_that_the_node_closed_is_no_failure() {
 
 #[tokio::test]
 async fn a_call_that_is_given_up_keeps_no_connection() {
-    let node = Fake::new(Does::Stall).await;
-    let client = client_of(&[&node], seeded().deadline(Duration::from_millis(50)));
-    get(&client).await.expect_err("it stalls");
-    crate::fake::eventually("the connection is closed", || node.connections() == 0).await;
+    for silence in [Does::Stall, Does::Half] {
+        let node = Fake::new(silence).await;
+        let client = client_of(&[&node], seeded().deadline(Duration::from_millis(50)));
+        let began = Instant::now();
+        get(&client).await.expect_err("it says no more");
+        assert!(began.elapsed() < Duration::from_secs(2));
+        crate::fake::eventually("the connection is closed", || node.connections() == 0).await;
+    }
 }
 
 #[tokio::test]
