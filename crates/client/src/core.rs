@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyper::header::HeaderValue;
 use parking_lot::RwLock;
 use tokio::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::address::Address;
 use crate::chance::{Chance, RequestIds};
@@ -50,8 +50,8 @@ pub(crate) struct Core {
     pub(crate) sessions: Sessions,
     pub(crate) ids: RequestIds,
     routes: RwLock<Arc<Routes>>,
-    /// When calls last asked for the routes. Held while one asks, so that the others wait for the same answer.
-    reloaded: Mutex<Option<Instant>>,
+    /// When calls last asked for the routes, and what came of it. Held while one asks, so that the others wait for the same answer.
+    reloaded: Mutex<Option<(Instant, Result<(), String>)>>,
 }
 
 impl Core {
@@ -111,12 +111,21 @@ impl Core {
     }
 
     /// Asks nodes for the routes until one tells them; what failed last when none does. Calls that ask at the same time, or
-    /// shortly after one another, share the answer.
+    /// shortly after one another, share what came of it.
     pub(crate) async fn reload(&self, deadline: Instant) -> Result<(), String> {
-        let mut reloaded = self.reloaded.lock().await;
-        if reloaded.is_some_and(|at| at.elapsed() < limits::ROUTES_PAUSE) {
-            return Ok(());
+        let locked = timeout_at(deadline, self.reloaded.lock()).await;
+        let mut reloaded = locked.map_err(|_| self.deadline_text())?;
+        if let Some((at, outcome)) = &*reloaded
+            && at.elapsed() < limits::ROUTES_PAUSE
+        {
+            return outcome.clone();
         }
+        let outcome = self.ask_for_routes(deadline).await;
+        *reloaded = Some((Instant::now(), outcome.clone()));
+        outcome
+    }
+
+    async fn ask_for_routes(&self, deadline: Instant) -> Result<(), String> {
         let mut last = self.deadline_text();
         for node in self.who_knows() {
             if Instant::now() >= deadline {
@@ -125,7 +134,6 @@ impl Core {
             match self.ask_topology(&node, None, None, deadline).await {
                 Ok(Some((topology, _))) => {
                     self.adopt(&topology);
-                    *reloaded = Some(Instant::now());
                     return Ok(());
                 }
                 Ok(None) => {}
@@ -160,7 +168,9 @@ impl Core {
         deadline: Instant,
     ) -> Result<Option<(Topology, Option<String>)>, String> {
         let time = wait.map_or(limits::ROUTES_TIMEOUT, |wait| wait + limits::FOLLOW_GRACE);
-        let wire = Wire { read_timeout: Some(time), ..self.options.wire.clone() };
+        let usual = &self.options.wire;
+        let connect = usual.connect_timeout.map_or(limits::ROUTES_TIMEOUT, |most| most.min(limits::ROUTES_TIMEOUT));
+        let wire = Wire { connect_timeout: Some(connect), read_timeout: Some(time), ..usual.clone() };
         let reply = match wire.exchange(node, &ask_for_routes(mark, wait), deadline).await {
             Ok(reply) => reply,
             Err(silence) => {

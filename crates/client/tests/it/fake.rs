@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -110,6 +110,8 @@ struct Inner {
     /// What `/v1/cluster` answers, and its mark; nothing for a node that has no such path.
     cluster: watch::Sender<Option<(String, String)>>,
     connections: AtomicUsize,
+    /// Says nothing to who asks for the routes.
+    mute: AtomicBool,
 }
 
 /// The node. Dropping it closes its port and its connections.
@@ -135,6 +137,7 @@ impl Fake {
             does: Mutex::new(Box::new(does)),
             cluster: watch::Sender::new(None),
             connections: AtomicUsize::new(0),
+            mute: AtomicBool::new(false),
         });
         let mut serving = JoinSet::new();
         serving.spawn(accept(listener, inner.clone()));
@@ -164,6 +167,11 @@ impl Fake {
     /// Connections that are open.
     pub(crate) fn connections(&self) -> usize {
         self.inner.connections.load(Ordering::SeqCst)
+    }
+
+    /// Says nothing to who asks for the routes from now on.
+    pub(crate) fn falls_silent(&self) {
+        self.inner.mute.store(true, Ordering::SeqCst);
     }
 
     /// Tells these routes from now on, under a mark.
@@ -202,6 +210,9 @@ async fn answer(request: Request<Incoming>, inner: Arc<Inner>) -> Result<Respons
     let seen = Seen { path: head.uri.to_string(), headers: head.headers, body };
     inner.seen.lock().push(seen.clone());
     if seen.path.starts_with("/v1/cluster") {
+        if inner.mute.load(Ordering::SeqCst) {
+            return std::future::pending().await;
+        }
         return Ok(cluster(&seen, &inner).await.unwrap_or_else(|never| match never {}));
     }
     let does = (inner.does.lock())(&seen);

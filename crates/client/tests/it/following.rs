@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cachesql_client::{Error, Policy};
 
-use crate::fake::{Fake, cluster_of, eventually, not_leader, refusing, routes, rows, seeded, written};
+use crate::fake::{Fake, cluster_of, error, eventually, not_leader, refusing, routes, rows, seeded, written};
 
 #[tokio::test]
 async fn any_node_tells_the_routes() {
@@ -126,4 +126,44 @@ async fn a_member_that_is_gone_is_no_longer_asked() {
         before = if follower.seen().len() == asked { before + 1 } else { 0 };
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// Each has its own deadline, though they share one question.
+#[tokio::test]
+async fn calls_that_wait_for_the_routes_end_by_their_deadlines() {
+    let node = Fake::new(rows("main:1")).await;
+    node.tells(&routes(Some(&node), 1, &[&node]), "\"1\"");
+    let client = seeded().deadline(Duration::from_millis(300)).connect(&node.url).await.expect("connected");
+    node.falls_silent();
+    tokio::time::sleep(cachesql_client::limits::ROUTES_PAUSE).await;
+    let before = node.asked_for_routes();
+    let began = std::time::Instant::now();
+    let calls: Vec<_> = (0..8)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.get("U", "a", 1).await })
+        })
+        .collect();
+    for call in calls {
+        assert!(matches!(call.await.expect("no panic"), Err(Error::NoGroup { .. })));
+    }
+    assert!(began.elapsed() < Duration::from_millis(900), "{:?}", began.elapsed());
+    // One question for all of them, and perhaps that of the task that follows.
+    assert!(node.asked_for_routes() - before <= 2);
+}
+
+#[tokio::test]
+async fn a_write_to_a_table_that_moved_goes_to_its_new_group() {
+    let (old, new) = (Fake::new(written("g:1")).await, Fake::new(written("h:1")).await);
+    let nodes = [&old, &new];
+    old.tells(&cluster_of(&nodes, &[("g", Some(&old), 1, &[&old], "T"), ("h", Some(&new), 1, &[&new], "U")]), "\"1\"");
+    let client = seeded().connect(&old.url).await.expect("connected");
+    tokio::time::sleep(cachesql_client::limits::ROUTES_PAUSE).await;
+    old.does(|_| error(404, "42P01", "table T does not exist"));
+    let moved = cluster_of(&nodes, &[("g", Some(&old), 1, &[&old], "V"), ("h", Some(&new), 1, &[&new], "T")]);
+    new.tells(&moved, "\"2\"");
+    old.tells(&moved, "\"2\"");
+    let done = client.delete("T", "a", 1).await.expect("the new group takes it");
+    assert_eq!(done.token.expect("one").group, "h");
+    assert!(old.seen().len() <= 1 && new.seen().len() == 1);
 }
