@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cachesql_client::{Error, Policy};
+use cachesql_client::{Client, Error, Policy};
 
 use crate::fake::{Fake, cluster_of, error, eventually, not_leader, refusing, routes, rows, seeded, written};
 
@@ -128,28 +128,37 @@ async fn a_member_that_is_gone_is_no_longer_asked() {
     }
 }
 
-/// Each has its own deadline, though they share one question.
+/// Each has its own deadline, though they share one question and what came of it.
 #[tokio::test]
 async fn calls_that_wait_for_the_routes_end_by_their_deadlines() {
     let node = Fake::new(rows("main:1")).await;
     node.tells(&routes(Some(&node), 1, &[&node]), "\"1\"");
     let client = seeded().deadline(Duration::from_millis(300)).connect(&node.url).await.expect("connected");
+    eventually("a held question", || node.asked_for_routes() >= 3).await;
     node.falls_silent();
-    tokio::time::sleep(cachesql_client::limits::ROUTES_PAUSE).await;
-    let before = node.asked_for_routes();
+    let unknown = |client: Client| tokio::spawn(async move { client.get("U", "a", 1).await });
     let began = std::time::Instant::now();
-    let calls: Vec<_> = (0..8)
-        .map(|_| {
-            let client = client.clone();
-            tokio::spawn(async move { client.get("U", "a", 1).await })
-        })
-        .collect();
+    let mut calls: Vec<_> = (0..8).map(|_| unknown(client.clone())).collect();
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    calls.push(unknown(client.clone()));
     for call in calls {
         assert!(matches!(call.await.expect("no panic"), Err(Error::NoGroup { .. })));
     }
     assert!(began.elapsed() < Duration::from_millis(900), "{:?}", began.elapsed());
-    // One question for all of them, and perhaps that of the task that follows.
-    assert!(node.asked_for_routes() - before <= 2);
+    assert_eq!(node.asked_for_routes(), 4, "one question for all of them");
+}
+
+/// The read is in the middle of its nodes when the routes turn out to be others.
+#[tokio::test]
+async fn a_read_that_nobody_answered_asks_the_members_of_newer_routes() {
+    let (old, new) = (Fake::new(rows("main:1")).await, Fake::new(rows("main:1")).await);
+    old.tells(&routes(Some(&old), 1, &[&old]), "\"1\"");
+    let client = seeded().connect(&old.url).await.expect("connected");
+    tokio::time::sleep(cachesql_client::limits::ROUTES_PAUSE).await;
+    old.does(|_| error(503, "57P01", "shutting down"));
+    old.tells(&routes(Some(&new), 2, &[&new]), "\"2\"");
+    client.get("T", "a", 1).await.expect("the new member answers");
+    assert!(old.seen().len() <= 1 && new.seen().len() == 1);
 }
 
 #[tokio::test]

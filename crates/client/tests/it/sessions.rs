@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cachesql_client::{Consistency, Policy};
 
-use crate::fake::{Fake, client_of, rows, seeded, written};
+use crate::fake::{Fake, client_of, open, rows, seeded, written};
 
 fn index(token: Option<&str>) -> u64 {
     token.map_or(0, |token| token.strip_prefix("main:").expect("of the group").parse().expect("a number"))
@@ -51,6 +51,18 @@ async fn other_levels_are_sent_without_a_token() {
         let seen = node.seen();
         assert_eq!((seen[1].header("cachesql-consistency"), seen[1].header("cachesql-token")), (Some(text), None));
     }
+}
+
+#[tokio::test]
+async fn what_code_says_counts_before_what_the_file_says() {
+    let node = Fake::new(rows("main:7")).await;
+    let group = "cachesql.group.main";
+    let file = format!("{group}.master={}\n{group}.tables=T\ncachesql.consistency=any\n", node.url);
+    open(&file, seeded()).get("T", "a", 1).await.expect("answered");
+    open(&file, seeded().consistency(Consistency::Linearizable)).get("T", "a", 1).await.expect("answered");
+    let levels: Vec<_> =
+        node.seen().iter().map(|seen| seen.header("cachesql-consistency").map(str::to_owned)).collect();
+    assert_eq!(levels, [Some("any".to_owned()), Some("linearizable".to_owned())]);
 }
 
 /// Nodes answer with indexes in no order. Whatever a read sends is no less than what had been heard when it began.
