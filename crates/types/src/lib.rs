@@ -9,8 +9,10 @@ mod data_type;
 mod decimal;
 pub mod limits;
 mod log_index;
+pub mod properties;
 mod schema;
 mod value;
+mod value_from;
 mod value_text;
 
 #[cfg(feature = "arrow")]

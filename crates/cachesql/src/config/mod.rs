@@ -6,7 +6,8 @@ mod model;
 pub mod options;
 pub mod original;
 mod problem;
-pub mod properties;
+#[cfg(test)]
+mod properties_tests;
 mod reader;
 pub mod reference;
 pub mod units;
@@ -15,6 +16,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use cachesql_types::limits;
+pub use cachesql_types::properties;
 
 pub use model::{
     Configuration, GroupSection, LimitsSection, NodeSection, OriginSection, PlacedSecret, Refresh, Secret,

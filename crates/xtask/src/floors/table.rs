@@ -64,7 +64,11 @@ pub(crate) const BELONGS: &[Belongs] = &[
     Belongs { dependency: "pgwire", to: &["server"], reason: "wire protocols are doors" },
     Belongs { dependency: "tokio-postgres", to: &["origin"], reason: "only `origin` speaks to databases" },
     Belongs { dependency: "mysql_async", to: &["origin"], reason: "only `origin` speaks to databases" },
-    Belongs { dependency: "toml", to: &["cachesql"], reason: "only the binary reads configuration files" },
+    Belongs {
+        dependency: "toml",
+        to: &["cachesql", "client"],
+        reason: "only the binary and the client read configuration files",
+    },
     Belongs { dependency: "clap", to: &["cachesql"], reason: "only the binary has a command line" },
 ];
 
@@ -124,8 +128,8 @@ pub(crate) const ABSENCES: &[Absence] = &[
     Absence {
         paths: &["std::fs", "tokio::fs"],
         within: &[],
-        except: &["origin", "server", "group", "cachesql"],
-        reason: "files are opened in `origin`, `server`, `group` and the binary only",
+        except: &["origin", "server", "group", "client", "cachesql"],
+        reason: "files are opened in `origin`, `server`, `group`, `client` and the binary only",
     },
     Absence {
         paths: &["std::env::var", "std::env::var_os", "std::env::vars", "std::env::vars_os"],
