@@ -49,6 +49,24 @@ pub(crate) fn everything(root: &Path) -> Outcome<()> {
     })
 }
 
+/// The fault matrix with real processes: also the rows that take long, one at a time, held to their times.
+pub(crate) fn faults(root: &Path, rounds: u32) -> Outcome<()> {
+    let mut steps = Steps::new("cargo xtask faults");
+    let filter = ["faults::", "--include-ignored", "--nocapture", "--test-threads", "1"];
+    // As the tests are built elsewhere, so that nothing is built twice.
+    let arguments = [&["test", "--workspace", "--locked", "--test", "it", "--"][..], &filter].concat();
+    for round in 1..=rounds {
+        steps.step(&format!("round {round}"), || {
+            let watch = Watch::start()?;
+            let mut command = cargo(root, &arguments);
+            let tested = run_tests(watch.mark(command.env("CACHESQL_FAULT_TIMES", "1")));
+            let clean = watch.finish();
+            tested.and_then(|word| clean.map(|()| word))
+        })?;
+    }
+    Ok(())
+}
+
 /// The tests that compare these documents with the program write them first.
 pub(crate) fn docs(root: &Path) -> Outcome<()> {
     let mut command = cargo(root, &["test", "--package", "cachesql", "--lib", "--locked", "documents_are_current"]);

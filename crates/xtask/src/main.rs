@@ -1,4 +1,4 @@
-//! Set-up, checks and benches of CacheSQL: `cargo xtask test|floors|deny|docs|setup|bench`.
+//! Set-up, checks and benches of CacheSQL: `cargo xtask test|floors|deny|docs|setup|faults|bench`.
 
 mod bench;
 mod checks;
@@ -27,6 +27,7 @@ usage: cargo xtask COMMAND
   deny                licences, bans and sources of all dependencies, as deny.toml says
   docs                writes the documents that are made from the program's own definitions
   setup               installs what tests need (root on Debian), or says what to install
+  faults [ROUNDS]     the whole fault matrix with real processes, held to its times, so many rounds (1)
   bench [NAME]… [--rounds N] [--seconds N]
                       measures CacheSQL beside its peers and writes bench/results.md
   bench --list        the names of the benches";
@@ -53,6 +54,11 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["docs"] => checks::docs(&root),
         ["setup"] => {
             setup::for_tests().and_then(|()| data::flights(&root)).map(|folder| println!("{}", folder.display()))
+        }
+        ["faults"] => checks::faults(&root, 1),
+        ["faults", rounds] => {
+            let wrong = || Failure::new(format!("faults {rounds}: expected a number of rounds"));
+            checks::faults(&root, rounds.parse().map_err(|_| wrong())?)
         }
         ["bench", rest @ ..] => bench::run(&root, rest),
         ["help" | "--help" | "-h"] | [] => {

@@ -2,8 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod commands;
+mod faults;
 mod flights;
 mod killed;
+mod processes;
+mod proxy;
 mod readme;
 mod running;
 mod serving;
+mod topology;

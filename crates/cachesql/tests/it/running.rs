@@ -157,7 +157,7 @@ impl Drop for Running {
     }
 }
 
-fn unchunked(mut body: &str) -> String {
+pub(crate) fn unchunked(mut body: &str) -> String {
     let mut out = Vec::new();
     while let Some((size, rest)) = body.split_once("\r\n") {
         let size = usize::from_str_radix(size.trim(), 16).expect("a chunk size");

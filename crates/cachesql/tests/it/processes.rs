@@ -1,0 +1,415 @@
+//! The nodes of a cluster, each a process of its own, with a way between each two that a test can cut.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::proxy::Proxy;
+use crate::running::{cachesql, unchunked};
+
+/// Longer than anything here takes, so that what hangs fails instead.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// Time between two looks for what comes about by itself.
+const LOOK: Duration = Duration::from_millis(20);
+/// Longer than a node takes to say that it does not know.
+const ASK_WAIT: Duration = Duration::from_secs(10);
+
+/// Figures of the fault matrix hold on machines that have time for them: they are checked where they are asked for.
+pub(crate) fn must_be_quick(what: &str, took: Duration, most: Duration) {
+    eprintln!("{what}: {} ms", took.as_millis());
+    if std::env::var_os("CACHESQL_FAULT_TIMES").is_some() {
+        assert!(took <= most, "{what} took {took:?}, more than {most:?}");
+    }
+}
+
+/// The nodes of one group, or of several.
+pub(crate) struct Nodes {
+    pub(crate) folder: TempDir,
+    pub(crate) names: Vec<String>,
+    /// Where each answers HTTP.
+    pub(crate) http: Vec<SocketAddr>,
+    files: Vec<PathBuf>,
+    children: Vec<Option<Child>>,
+    /// The way from each node to each other one; none where the nodes reach each other directly.
+    ways: Vec<Vec<Option<Proxy>>>,
+}
+
+const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+/// What the group of [`Nodes::group`] holds.
+const TABLES: &str = "[tables.written]\ncolumns = { id = \"BIGINT\", v = \"TEXT\" }\nkey = [\"id\"]\n\
+                      [tables.counters]\ncolumns = { id = \"BIGINT\", n = \"BIGINT\" }\nkey = [\"id\"]\n";
+
+impl Nodes {
+    /// A group of so many members that keep what they acknowledge, all of them in; `more` is added to each node's file.
+    pub(crate) fn group(members: usize, more: &str) -> Nodes {
+        let held: Vec<TcpListener> =
+            (0..2 * members).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
+        let ports: Vec<SocketAddr> = held.iter().map(|l| l.local_addr().expect("bound")).collect();
+        drop(held);
+        let (http, peers) = (ports[..members].to_vec(), &ports[members..]);
+        let way = |from: usize, to: usize| (from != to).then(|| Proxy::to(&peers[to].to_string()));
+        let ways: Vec<Vec<Option<Proxy>>> =
+            (0..members).map(|from| (0..members).map(|to| way(from, to)).collect()).collect();
+        let folder = tempfile::tempdir().expect("a folder");
+        let names: Vec<String> = NAMES[..members].iter().map(|name| (*name).to_owned()).collect();
+        let mut files = Vec::new();
+        for from in 0..members {
+            let mut text = String::new();
+            for to in 0..members {
+                let peer = ways[from][to].as_ref().map_or(peers[to], |way| way.address);
+                let (name, http) = (&names[to], http[to]);
+                text.push_str(&format!(
+                    "[nodes.{name}]\nhttp = \"{http}\"\npeer = \"{peer}\"\ndata = \"data/{name}\"\n"
+                ));
+            }
+            let members: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+            text.push_str(&format!("[groups.main]\nmembers = [{}]\n{TABLES}{more}", members.join(", ")));
+            let file = folder.path().join(format!("{}.toml", names[from]));
+            std::fs::write(&file, text).expect("written");
+            files.push(file);
+        }
+        let mut nodes = Nodes { folder, names, http, files, children: Vec::new(), ways };
+        nodes.children.resize_with(members, || None);
+        nodes.start_all();
+        nodes
+    }
+
+    /// The nodes of a file that all of them read, by their names and addresses.
+    pub(crate) fn of_file(folder: TempDir, file: PathBuf, nodes: Vec<(String, SocketAddr)>) -> Nodes {
+        let (names, http): (Vec<String>, Vec<SocketAddr>) = nodes.into_iter().unzip();
+        let files = vec![file; names.len()];
+        let mut nodes = Nodes { folder, names, http, files, children: Vec::new(), ways: Vec::new() };
+        nodes.children.resize_with(nodes.names.len(), || None);
+        nodes.start_all();
+        nodes
+    }
+
+    fn start_all(&mut self) {
+        for at in 0..self.names.len() {
+            self.start(at);
+        }
+        for at in 0..self.names.len() {
+            self.wait_ready(at);
+        }
+        self.wait_members();
+    }
+
+    pub(crate) fn start(&mut self, at: usize) {
+        let log = File::options().create(true).append(true).open(self.log(at)).expect("a log");
+        let mut command = cachesql(self.folder.path());
+        command.arg("serve").arg(&self.files[at]).args(["--node", &self.names[at], "--log", "info"]);
+        let child = command.stdout(Stdio::null()).stderr(log).spawn().expect("the binary starts");
+        self.children[at] = Some(child);
+    }
+
+    fn log(&self, at: usize) -> PathBuf {
+        self.folder.path().join(format!("{}.log", self.names[at].replace(':', "-")))
+    }
+
+    /// The last of what a node said, for a message.
+    fn said(&self, at: usize) -> String {
+        let said = std::fs::read_to_string(self.log(at)).unwrap_or_default();
+        let lines: Vec<&str> = said.lines().collect();
+        lines[lines.len().saturating_sub(12)..].join("\n")
+    }
+
+    pub(crate) fn runs(&self, at: usize) -> bool {
+        self.children[at].is_some()
+    }
+
+    /// Sends a signal by name, as `kill` knows it.
+    pub(crate) fn signal(&self, at: usize, name: &str) {
+        let pid = self.children[at].as_ref().expect("it runs").id().to_string();
+        let status = Command::new("kill").args([&format!("-{name}"), &pid]).status().expect("kill runs");
+        assert!(status.success());
+    }
+
+    /// Ends a process as a loss of power would, for the process.
+    pub(crate) fn kill(&mut self, at: usize) {
+        let mut child = self.children[at].take().expect("it runs");
+        child.kill().expect("killed");
+        child.wait().expect("waited");
+    }
+
+    /// Has a node stop by itself.
+    pub(crate) fn stop(&mut self, at: usize) {
+        self.signal(at, "TERM");
+        let mut child = self.children[at].take().expect("it runs");
+        let deadline = Instant::now() + PATIENCE;
+        while child.try_wait().expect("waited").is_none() {
+            assert!(Instant::now() < deadline, "{} does not stop", self.names[at]);
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Cuts a node off from all others, or lets it back: what it sends, what it hears, or both.
+    pub(crate) fn cut(&self, at: usize, sends: bool, hears: bool) {
+        for other in (0..self.names.len()).filter(|other| *other != at) {
+            self.way(at, other).hold(sends, hears);
+            self.way(other, at).hold(hears, sends);
+        }
+    }
+
+    /// Cuts two nodes off from each other, or lets them back.
+    pub(crate) fn part(&self, one: usize, other: usize, parted: bool) {
+        self.way(one, other).hold(parted, parted);
+        self.way(other, one).hold(parted, parted);
+    }
+
+    fn way(&self, from: usize, to: usize) -> &Proxy {
+        self.ways[from][to].as_ref().expect("two nodes")
+    }
+
+    /// Sends a request; nothing where the node is gone before it answers, or takes too long.
+    pub(crate) fn request(&self, at: usize, method: &str, path: &str, headers: &str, body: &str) -> Option<Reply> {
+        request(self.http[at], method, path, headers, body)
+    }
+
+    /// Runs a statement.
+    pub(crate) fn sql(&self, at: usize, sql: &str, headers: &str) -> Option<Reply> {
+        run_sql(self.http[at], sql, headers)
+    }
+
+    /// Runs a statement that works.
+    pub(crate) fn done(&self, at: usize, sql: &str) -> Value {
+        let reply = self.sql(at, sql, "").unwrap_or_else(|| panic!("{sql}: no answer\n{}", self.said(at)));
+        assert_eq!(reply.status, 200, "{sql}: {}", reply.body);
+        reply.json()
+    }
+
+    /// How a node sees the cluster.
+    pub(crate) fn cluster(&self, at: usize) -> Option<Value> {
+        self.request(at, "GET", "/v1/cluster", "", "").filter(|reply| reply.status == 200).map(|reply| reply.json())
+    }
+
+    pub(crate) fn wait_ready(&self, at: usize) {
+        let what = format!("{} is ready", self.names[at]);
+        self.wait(&what, || self.request(at, "GET", "/readyz", "", "").is_some_and(|reply| reply.status == 200));
+    }
+
+    /// Waits until something holds.
+    pub(crate) fn wait(&self, what: &str, holds: impl Fn() -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !holds() {
+            if Instant::now() > deadline {
+                let said: Vec<String> = (0..self.names.len()).map(|at| self.said(at)).collect();
+                panic!("not in time: {what}; the nodes said: {}", said.join("\n--\n"));
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Waits until every member is in, and those that should vote do, as every node that runs says.
+    pub(crate) fn wait_members(&self) {
+        let settled = |at: usize| {
+            let Some(cluster) = self.cluster(at) else { return false };
+            cluster["groups"].as_array().expect("groups").iter().all(|group| {
+                let members = group["members"].as_array().expect("members");
+                let is_member = members.iter().any(|member| member["node"] == self.names[at].as_str());
+                // Of other groups it only tells what is configured.
+                if !is_member {
+                    return true;
+                }
+                let roles: Vec<&str> = members.iter().filter_map(|member| member["role"].as_str()).collect();
+                let elects = group["failover"] == "automatic";
+                let leads = roles.iter().filter(|role| **role == "leader").count() == 1;
+                let wanted = if self.ways.is_empty() { members.len() } else { self.names.len() };
+                leads && roles.len() == wanted && (!elects || !roles.contains(&"learner"))
+            })
+        };
+        for at in (0..self.names.len()).filter(|at| self.runs(*at)) {
+            self.wait(&format!("{} sees all members", self.names[at]), || settled(at));
+        }
+    }
+
+    /// The node that leads the first group, as the nodes among these say that run.
+    pub(crate) fn leader(&self, among: &[usize]) -> usize {
+        let told = || {
+            let names: BTreeSet<String> = among
+                .iter()
+                .filter_map(|at| {
+                    Some(self.cluster(*at)?["groups"][0]["leader"].as_str().unwrap_or("nobody").to_owned())
+                })
+                .collect();
+            let name = (names.len() == 1).then(|| names.into_iter().next()).flatten()?;
+            let at = self.names.iter().position(|known| *known == name)?;
+            among.contains(&at).then_some(at)
+        };
+        self.wait("one leads", || told().is_some());
+        told().expect("one leads")
+    }
+
+    /// The ids of the rows of `written`, as a node shows them at least as new as everything acknowledged.
+    pub(crate) fn written(&self, at: usize) -> BTreeSet<u64> {
+        let read = || {
+            let reply = self.sql(at, "SELECT id FROM written", "Cachesql-Consistency: linearizable\r\n")?;
+            (reply.status == 200).then(|| reply.json())
+        };
+        self.wait(&format!("{} answers", self.names[at]), || read().is_some());
+        let rows = read().expect("it answered just now");
+        rows["rows"].as_array().expect("rows").iter().map(|row| row[0].as_u64().expect("an id")).collect()
+    }
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        for child in self.children.iter_mut().flatten() {
+            // Already gone where the test ended it.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
+    }
+}
+
+fn request(to: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> Option<Reply> {
+    let mut stream = TcpStream::connect_timeout(&to, ASK_WAIT).ok()?;
+    stream.set_read_timeout(Some(ASK_WAIT)).ok()?;
+    let length = body.len();
+    let text = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+    );
+    stream.write_all(text.as_bytes()).ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    let answer = String::from_utf8(answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    let chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+    let body = if chunked { unchunked(body) } else { body.to_owned() };
+    Some(Reply { status, head: head.to_owned(), body })
+}
+
+fn run_sql(to: SocketAddr, sql: &str, headers: &str) -> Option<Reply> {
+    let body = json!({ "sql": sql }).to_string();
+    request(to, "POST", "/v1/sql", &format!("Content-Type: application/json\r\n{headers}"), &body)
+}
+
+/// Writers, each of which writes row after row through the nodes in turn, until they are told to stop.
+pub(crate) struct Writers {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    pub(crate) seen: Arc<Mutex<Seen>>,
+}
+
+/// What writers know.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// Rows that were acknowledged, and when.
+    pub(crate) acknowledged: Vec<(u64, Instant)>,
+    /// Rows whose writers do not know.
+    pub(crate) unknown: BTreeSet<u64>,
+    /// What was refused: the row, and why.
+    pub(crate) refused: Vec<(u64, String)>,
+}
+
+static NEXT_ROW: AtomicU64 = AtomicU64::new(1);
+
+impl Writers {
+    /// So many writers, each through these nodes in turn.
+    pub(crate) fn start(nodes: &Nodes, writers: usize, through: &[usize]) -> Writers {
+        let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::<Mutex<Seen>>::default());
+        let threads = (0..writers).map(|writer| {
+            let addresses: Vec<SocketAddr> = through.iter().map(|at| nodes.http[*at]).collect();
+            let (stop, seen) = (stop.clone(), seen.clone());
+            thread::spawn(move || {
+                for turn in writer.. {
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    write_one(addresses[turn % addresses.len()], &seen);
+                }
+            })
+        });
+        let threads = threads.collect();
+        Writers { stop, threads, seen }
+    }
+
+    /// Waits until so many more rows were acknowledged; how long that took.
+    pub(crate) fn go_on(&self, rows: usize) -> Duration {
+        let (began, before) = (Instant::now(), self.acknowledged());
+        while self.acknowledged() < before + rows {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "writes do not go on: {:?}",
+                self.seen.lock().expect("no panic").refused.last()
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
+        began.elapsed()
+    }
+
+    fn acknowledged(&self) -> usize {
+        self.seen.lock().expect("no panic").acknowledged.len()
+    }
+
+    /// Has them stop, and gives what they know.
+    pub(crate) fn end(self) -> Seen {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        std::mem::take(&mut *self.seen.lock().expect("no panic"))
+    }
+}
+
+fn write_one(to: SocketAddr, seen: &Mutex<Seen>) {
+    let row = NEXT_ROW.fetch_add(1, Ordering::Relaxed);
+    let reply = run_sql(to, &format!("INSERT INTO written VALUES ({row}, 'row {row}')"), "");
+    let mut seen = seen.lock().expect("no panic");
+    match reply {
+        Some(reply) if reply.status == 200 => seen.acknowledged.push((row, Instant::now())),
+        Some(reply) if reply.status == 504 => drop(seen.unknown.insert(row)),
+        Some(reply) => seen.refused.push((row, format!("{} {}", reply.status, reply.body))),
+        None => drop(seen.unknown.insert(row)),
+    }
+}
+
+impl Seen {
+    /// The longest time between two acknowledged rows.
+    pub(crate) fn longest_pause(&self) -> Duration {
+        let mut times: Vec<Instant> = self.acknowledged.iter().map(|(_, at)| *at).collect();
+        times.sort_unstable();
+        times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or_default()
+    }
+
+    /// That every row is there that was acknowledged, and none that was refused, on every node that runs.
+    pub(crate) fn check(&self, nodes: &Nodes) {
+        assert!(!self.acknowledged.is_empty(), "nothing was written");
+        for at in (0..nodes.names.len()).filter(|at| nodes.runs(*at)) {
+            let there = nodes.written(at);
+            let lost: Vec<u64> =
+                self.acknowledged.iter().map(|(row, _)| *row).filter(|row| !there.contains(row)).collect();
+            assert!(lost.is_empty(), "{} has lost {lost:?}", nodes.names[at]);
+            let extra: Vec<&(u64, String)> = self.refused.iter().filter(|(row, _)| there.contains(row)).collect();
+            assert!(extra.is_empty(), "{} has what was refused: {extra:?}", nodes.names[at]);
+        }
+    }
+}
