@@ -1,8 +1,10 @@
 //! One running member of a group: its tables, the one writer, loading and refreshing, and what callers ask of it.
 //!
-//! `node` is where requests arrive. Reads go from there to the engine, on the newest snapshot (`core`). Writes go to
-//! `writer`, which plans them in turn, takes a position from the `log` and publishes. Tables come in through `refresher`
-//! (when) and `load` (how), from `origins`; rows that are too old or too many leave through `retention`.
+//! `node` is where requests arrive. Reads go from there to the engine, on the newest snapshot (`core`). Changes are data
+//! (`mutation`, `command`), so that they can go to the member that leads (`dispatch`, `replica`); there they go to `writer`, which
+//! plans them in turn and hands them to the `log`, from which every member applies them (`state`). The member that leads also keeps the
+//! tables (`office`): they come in through `refresher` (when) and `load` (how), from `origins`; rows that are too old or too many leave
+//! through `retention`.
 
 mod bytes_of;
 mod clock;
@@ -10,6 +12,7 @@ mod command;
 mod config;
 mod core;
 mod counters;
+mod dispatch;
 mod entry;
 mod error;
 mod flight;

@@ -8,16 +8,14 @@ use std::time::Duration;
 use cachesql_sql::{DirectRows, Explanation, Prepared, Rows, Select, SqlError, StatementKind, Write};
 use cachesql_table::{GroupSnapshot, Table};
 use cachesql_types::{Token, limits};
-use futures::future::join_all;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
 
-use crate::command::{Command, Done, decode_answer};
+use crate::command::{Command, Done};
 use crate::config::{Routes, TableConfig};
 use crate::core::{Core, find_table, sql_error};
 use crate::counters::{Counters, MeasuredState};
 use crate::error::NodeError;
-use crate::log::{Lead, Log};
+use crate::log::Log;
 use crate::memory::MemoryReport;
 use crate::mutation::{Mutation, Shape, table_of};
 use crate::original::Original;
@@ -29,7 +27,6 @@ use crate::replica::MembersChange;
 use crate::request::{
     BatchAnswer, Consistency, LoadReport, RequestOptions, SqlAnswer, Statement, TableLoad, WriteAnswer,
 };
-use crate::retention;
 use crate::status::GroupStatus;
 use crate::tasks::Tasks;
 use crate::writer::{Writer, Written};
@@ -296,88 +293,12 @@ impl Node {
         })
     }
 
-    /// Makes a change, here or where the leader is.
-    async fn mutate(&self, mutation: Mutation, key: Option<RequestKey>) -> Result<Written, NodeError> {
-        match self.command(Command::Write(mutation, key)).await? {
-            Done::Written(written) => Ok(written),
-            other => other.unexpected(),
-        }
-    }
-
-    /// Has a command carried out by whoever leads, and returns once this node shows what was done.
-    async fn command(&self, command: Command) -> Result<Done, NodeError> {
-        let deadline = Instant::now().checked_add(limits::LEADER_WAIT);
-        loop {
-            let outcome = match self.log.leader() {
-                Lead::Here => self.carry_out(command.clone()).await,
-                Lead::There(leader) => self.forward(&leader, &command).await,
-                Lead::Nobody => Err(NodeError::NotLeader { group: self.core.group.to_string(), leader: None }),
-            };
-            match outcome {
-                // Nothing was done; who leads now may be known in a moment.
-                Err(NodeError::NotLeader { .. }) if deadline.is_some_and(|deadline| Instant::now() < deadline) => {
-                    sleep(limits::LEADER_LOOK).await;
-                }
-                outcome => return outcome,
-            }
-        }
-    }
-
-    async fn forward(&self, leader: &str, command: &Command) -> Result<Done, NodeError> {
-        let bytes = command.encode();
-        let wait = match command {
-            Command::Write(..) | Command::Clean(_) => {
-                let seconds = bytes.len() / limits::SLOW_NETWORK_BYTES;
-                limits::FORWARDED_WRITE_WAIT.saturating_add(Duration::from_secs(seconds as u64))
-            }
-            Command::Load(_) | Command::Refresh => limits::FORWARDED_LOAD_WAIT,
-        };
-        let answer = self.log.ask_leader(leader, &bytes, wait).await?;
-        let done =
-            decode_answer(&answer).map_err(|error| NodeError::Internal(format!("the leader's answer: {error}")))??;
-        match tokio::time::timeout(wait, self.log.applied(done.index())).await {
-            Ok(applied) => applied.map(|()| done),
-            // It was done, but this node does not show it: whoever reads here next would not find it.
-            Err(_) => Err(NodeError::Unknown),
-        }
-    }
-
-    /// Carries out a command here, where the leader should be.
-    pub(crate) async fn carry_out(&self, command: Command) -> Result<Done, NodeError> {
-        match command {
-            Command::Write(mutation, key) => {
-                let plan = self.core.read_now(|newest| mutation.plan(newest));
-                self.writer.write(plan, key).await.map(Done::Written)
-            }
-            Command::Clean(table) => {
-                let rows = retention::clean(&self.core, &self.writer, &table).await?;
-                Ok(Done::Cleaned(rows, self.core.read_now(GroupSnapshot::index)))
-            }
-            Command::Load(table) => self.load_here(&table).await.map(Done::Loaded),
-            Command::Refresh => {
-                let outcomes = join_all(self.refreshers.values().map(Refresher::load)).await;
-                let tables = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?.len();
-                Ok(Done::Refreshed(tables as u64, self.core.read_now(GroupSnapshot::index)))
-            }
-        }
-    }
-
     /// Loads a table from its source; by difference when it has rows.
     pub async fn load(&self, table: &str) -> Result<LoadReport, NodeError> {
         let done = self.core.counted(self.command(Command::Load(table.to_owned())).await)?;
         match done {
             Done::Loaded(report) => Ok(report),
             other => other.unexpected(),
-        }
-    }
-
-    async fn load_here(&self, table: &str) -> Result<LoadReport, NodeError> {
-        let names = self.refreshers.keys().map(String::as_str);
-        let found = cachesql_types::resolve_name(names, table).and_then(|at| self.refreshers.values().nth(at));
-        match found {
-            Some(refresher) => refresher.load().await,
-            // A table without a source is told from one that does not exist.
-            None => Err(NodeError::NoSource { table: self.core.table(table)?.schema().name.clone() }),
         }
     }
 

@@ -5,6 +5,7 @@ mod document;
 mod model;
 pub mod options;
 pub mod original;
+mod original_keys;
 mod problem;
 #[cfg(test)]
 mod properties_tests;

@@ -76,7 +76,10 @@ fn each_mistake_is_named_with_its_place() {
         ("server.mode=some\n", &["1:1: server.mode: expected \"all\" or \"embed\", found \"some\""]),
         (
             "\nserver.role=slave\n",
-            &["2:1: server.role: this version does not serve \"slave\" (replication); \"standalone\" is"],
+            &[
+                "2:1: server.role: \"slave\" is said another way here: name the nodes of the group with cachesql.group.<G>.master and \
+                 .slaves, in one file for all of them",
+            ],
         ),
         ("server.role=boss\n", &["1:1: server.role: expected \"standalone\", \"master\" or \"slave\", found \"boss\""]),
         (

@@ -368,6 +368,21 @@ impl Writers {
         began.elapsed()
     }
 
+    /// Waits until a row was acknowledged that nobody had begun to write before; how long that took.
+    pub(crate) fn resume(&self) -> Duration {
+        let (began, first) = (Instant::now(), NEXT_ROW.load(Ordering::Relaxed));
+        let resumed = || self.seen.lock().expect("no panic").acknowledged.iter().any(|(row, _)| *row >= first);
+        while !resumed() {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "writes do not go on: {:?}",
+                self.seen.lock().expect("no panic").refused.last()
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
+        began.elapsed()
+    }
+
     fn acknowledged(&self) -> usize {
         self.seen.lock().expect("no panic").acknowledged.len()
     }
