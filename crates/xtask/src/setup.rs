@@ -23,12 +23,14 @@ const WRK: Need = Need { program: "wrk", packages: &["wrk"], what_for: "load on 
 const PYTHON: Need =
     Need { program: "python3", packages: &["python3", "python3-venv"], what_for: "DuckDB, in its own environment" };
 
+const ETCD: Need = Need { program: "etcd", packages: &["etcd-server"], what_for: "writes of three nodes, as a peer" };
+
 pub(crate) fn for_tests() -> Outcome<()> {
     provide(&[&C_COMPILER, &POSTGRES, &PIP])
 }
 
 pub(crate) fn for_benches() -> Outcome<()> {
-    provide(&[&C_COMPILER, &POSTGRES, &PSQL, &PGBENCH, &WRK, &PYTHON])
+    provide(&[&C_COMPILER, &POSTGRES, &PSQL, &PGBENCH, &WRK, &PYTHON, &ETCD])
 }
 
 fn provide(needs: &[&Need]) -> Outcome<()> {

@@ -14,6 +14,7 @@ mod report;
 mod restart;
 mod rows;
 mod scan;
+mod write;
 mod wrk;
 
 use std::fs;
@@ -41,6 +42,12 @@ const BENCHES: &[Bench] = &[
     Bench { name: "load", what: "a table from PostgreSQL, beside COPY", run: load::load },
     Bench { name: "memory", what: "bytes a row, beside the bare values", run: in_process::memory },
     Bench { name: "restart", what: "a killed node serves again, beside reading its files", run: restart::restart },
+    Bench { name: "write", what: "rows a second of three nodes, beside etcd", run: write::write_rate },
+    Bench {
+        name: "write-visible",
+        what: "until followers show a write, beside a round trip",
+        run: write::write_visible,
+    },
     Bench { name: "growth", what: "one row by key, from 10 thousand rows to 10 million", run: rows::growth },
 ];
 
