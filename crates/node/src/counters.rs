@@ -15,6 +15,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::memory::bytes_of;
 use crate::sharded::ShardedCounter;
+use crate::status::GroupStatus;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ErrorLabels {
@@ -64,6 +65,11 @@ pub struct Counters {
     load_seconds: Family<TableLabels, Histogram>,
     statement_cache: Family<CacheLabels, Counter>,
     snapshot_index: Gauge,
+    group_leads: Gauge,
+    group_term: Gauge,
+    group_applied: Gauge,
+    /// In milliseconds; -1 while it is not known.
+    rows_age: Gauge,
     memory_used: Gauge,
     memory_limit: Gauge,
     table_rows: Family<TableLabels, Gauge>,
@@ -94,6 +100,15 @@ impl Counters {
         registry.register("statement_cache", "Look-ups of prepared statements, by outcome", statement_cache.clone());
         let snapshot_index = Gauge::default();
         registry.register("snapshot_index", "Log index of the newest snapshot", snapshot_index.clone());
+        let group_leads = Gauge::default();
+        registry.register("group_leads", "1 while this node leads its group", group_leads.clone());
+        let group_term = Gauge::default();
+        registry.register("group_term", "How often the group has looked for a leader", group_term.clone());
+        let group_applied = Gauge::default();
+        registry.register("group_applied", "Log index of the last entry that is applied here", group_applied.clone());
+        let rows_age = Gauge::default();
+        let about = "How old the rows may be that this node answers from, in milliseconds; -1 while it does not know";
+        registry.register("rows_age_milliseconds", about, rows_age.clone());
         let memory_used = Gauge::default();
         registry.register_with_unit("memory_used", "Rows and indexes", Unit::Bytes, memory_used.clone());
         let memory_limit = Gauge::default();
@@ -113,6 +128,10 @@ impl Counters {
             load_seconds,
             statement_cache,
             snapshot_index,
+            group_leads,
+            group_term,
+            group_applied,
+            rows_age,
             memory_used,
             memory_limit,
             table_rows,
@@ -146,6 +165,12 @@ impl Counters {
     pub(crate) fn write(&self, state: &MeasuredState<'_>, out: &mut String) -> fmt::Result {
         let gauge = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         self.snapshot_index.set(gauge(state.snapshot.index().0));
+        let group = state.group.as_ref();
+        // A node without other members leads all there is.
+        self.group_leads.set(i64::from(group.is_none_or(|group| group.leads)));
+        self.group_term.set(gauge(group.map_or(0, |group| group.term)));
+        self.group_applied.set(gauge(group.map_or(state.snapshot.index().0, |group| group.applied)));
+        self.rows_age.set(state.age.map_or(-1, |age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX)));
         self.memory_used.set(gauge(state.snapshot.memory().total()));
         self.memory_limit.set(gauge(state.memory_limit_bytes));
         for (outcome, count) in [("hit", state.cache_hits), ("miss", state.cache_misses)] {
@@ -172,6 +197,10 @@ impl Counters {
 /// What is measured when it is asked for, not counted as it happens.
 pub(crate) struct MeasuredState<'a> {
     pub(crate) snapshot: &'a GroupSnapshot,
+    /// How its group is doing; `None` when it is in none of several members.
+    pub(crate) group: Option<GroupStatus>,
+    /// How old its rows may be.
+    pub(crate) age: Option<Duration>,
     pub(crate) memory_limit_bytes: u64,
     pub(crate) cache_hits: u64,
     pub(crate) cache_misses: u64,

@@ -59,9 +59,12 @@ impl Node {
     pub async fn shutdown(&self) {
         self.feeders.stop();
         self.feeders.ended().await;
+        tracing::info!("stopping: loads and the sweeper have ended");
         self.writer.close().await;
         self.writer_task.ended().await;
+        tracing::info!("stopping: the writes that waited were served");
         self.log.stop().await;
+        tracing::info!("stopping: this node takes part in its group no more");
     }
 
     /// Its name.
@@ -390,6 +393,8 @@ impl Node {
         let snapshot = self.core.snapshot();
         let measured = MeasuredState {
             snapshot: &snapshot,
+            group: self.log.status(),
+            age: self.age(),
             memory_limit_bytes: self.core.memory_bytes,
             cache_hits: self.core.engine.cache_hits(),
             cache_misses: self.core.engine.cache_misses(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use cachesql_types::{IndexDefinition, TableSchema, Value};
+use cachesql_types::{IndexDefinition, TableSchema, Value, limits};
 
 use crate::check::Checker;
 use crate::index::key::KeyBuffer;
@@ -247,8 +247,26 @@ impl Table {
             self.numbers = Some(Tree::from_sorted(numbered.into_iter()));
         }
         let mut indexes = std::mem::take(&mut self.indexes);
-        indexes.iter_mut().try_for_each(|index| self.fill(index))?;
+        self.fill_all(&mut indexes)?;
         self.indexes = indexes;
+        Ok(())
+    }
+
+    /// Fills empty indexes; those of many rows side by side, for each is a sort.
+    fn fill_all(&self, indexes: &mut [Index]) -> Result<(), Refusal> {
+        if self.row_count() < limits::SIDE_BY_SIDE_ROWS {
+            return indexes.iter_mut().try_for_each(|index| self.fill(index));
+        }
+        for some in indexes.chunks_mut(limits::SIDE_BY_SIDE_INDEXES) {
+            let outcomes: Vec<_> = std::thread::scope(|scope| {
+                let threads: Vec<_> = some.iter_mut().map(|index| scope.spawn(|| self.fill(index))).collect();
+                threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
+            });
+            for outcome in outcomes {
+                // The first one in the table's order is told, whichever ended first.
+                outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            }
+        }
         Ok(())
     }
 

@@ -13,6 +13,11 @@ pub const CHUNK_ROWS: usize = 8_192;
 /// Rows that one table can hold: row ids are 32 bits.
 pub const MAX_TABLE_ROWS: u64 = 1 << 32;
 
+/// Rows from which on the indexes of a table are built side by side.
+pub const SIDE_BY_SIDE_ROWS: u64 = 65_536;
+/// Indexes that are built side by side at most.
+pub const SIDE_BY_SIDE_INDEXES: usize = 8;
+
 /// Bytes of one SQL text.
 pub const MAX_SQL_BYTES: usize = 1 << 20;
 /// Tokens of one SQL text.

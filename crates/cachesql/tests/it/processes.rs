@@ -148,7 +148,7 @@ impl Nodes {
         let mut child = self.children[at].take().expect("it runs");
         let deadline = Instant::now() + PATIENCE;
         while child.try_wait().expect("waited").is_none() {
-            assert!(Instant::now() < deadline, "{} does not stop", self.names[at]);
+            assert!(Instant::now() < deadline, "{} does not stop: {}", self.names[at], self.said(at));
             thread::sleep(LOOK);
         }
     }

@@ -422,6 +422,12 @@ impl<D: Disk + Clone, M: Machine> Group<D, M> {
 
     /// How long ago a majority last answered this member; `None` when it does not lead.
     pub fn quorum_age(&self) -> Option<Duration> {
+        let server = self.raft.server_metrics();
+        let server = server.borrow_watched();
+        let is_own_majority = server.membership_config.membership().voter_ids().all(|voter| voter == server.id);
+        if is_own_majority && server.current_leader == Some(server.id) {
+            return Some(Duration::ZERO);
+        }
         let metrics = self.raft.data_metrics();
         let metrics = metrics.borrow_watched();
         metrics.last_quorum_acked.as_ref().map(|at| at.elapsed())

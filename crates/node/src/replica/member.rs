@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use cachesql_group::disk::Disk;
 use cachesql_group::{Group, ProposeError};
-use cachesql_peer::{Call, CallError, Lane, Refusal, Service, Services};
+use cachesql_peer::{Call, CallError, Lane, NodeName, Refusal, Service, Services};
 use cachesql_types::limits;
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as TurnMutex, mpsc, oneshot, watch};
@@ -186,7 +186,7 @@ impl<D: Disk + Clone> Member<D> {
             .fold(Services::new(), |services, number| services.with(number, Answering(self.clone())))
     }
 
-    async fn answer(&self, service: u16, payload: Bytes) -> Result<Bytes, Refusal> {
+    async fn answer(&self, from: &NodeName, service: u16, payload: Bytes) -> Result<Bytes, Refusal> {
         match service {
             CONSENSUS => self.group.answer(&payload).await.map_err(refused),
             COMMAND => self.carry_out(&payload).await,
@@ -201,6 +201,11 @@ impl<D: Disk + Clone> Member<D> {
             }
             MEMBERS => {
                 let change = MembersChange::decode(&payload).map_err(refused)?;
+                if let MembersChange::Join { name, .. } = &change
+                    && name != from.as_str()
+                {
+                    return Err(Refusal::new(FAILED, format!("node {from} asks for another one to be taken in")));
+                }
                 self.change_members(change).await.map_err(refused)?;
                 Ok(Bytes::new())
             }
@@ -245,6 +250,6 @@ impl<D: Disk + Clone> Service for Answering<D> {
             let group: String = group.chars().take(80).collect();
             return Err(Refusal::new(NO_GROUP, format!("this node is in group {own:?}, and not in {group:?}")));
         }
-        self.0.answer(call.service, payload).await
+        self.0.answer(&call.from, call.service, payload).await
     }
 }

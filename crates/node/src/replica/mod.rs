@@ -103,7 +103,8 @@ pub(crate) async fn start_member<D: Disk + Clone, N: Network + Clone>(
     let endpoint = Endpoint::new(peer, directory, cluster.randomness.clone());
     let door = PeerDoor::bind(network.clone(), &cluster.listen, endpoint.clone()).await;
     let door = door.map_err(|error| NodeError::Config(error.to_string()))?;
-    let way = Way { peers: Peers::new(network, endpoint), group: Arc::from(config.group.as_str()) };
+    let own = endpoint.identity.node.clone();
+    let way = Way { peers: Peers::new(network, endpoint), group: Arc::from(config.group.as_str()), own };
 
     let group = group_config(&config.group, identity.number, drive);
     let group = Group::start(group, disk, state, Arc::new(way.clone())).await.map_err(|error| named(&error))?;

@@ -30,6 +30,8 @@ pub(super) const MEMBERS: u16 = 5;
 pub(super) struct Way {
     pub(super) peers: Peers,
     pub(super) group: Arc<str>,
+    /// This node.
+    pub(super) own: NodeName,
 }
 
 impl Way {
@@ -42,12 +44,11 @@ impl Way {
         payload: &[u8],
         wait: Duration,
     ) -> Result<Bytes, CallError> {
-        // Every node's name was checked where it came in; one that is none is nobody's.
-        let unknown = |_| {
-            let to = NodeName::new("?").unwrap_or_else(|_| unreachable!("a sound name"));
-            CallError::NotSent { to, why: NotSent::UnknownNode }
+        let to = match NodeName::new(member) {
+            Ok(name) => name,
+            // No node has such a name; the group's log is where it can only be from.
+            Err(_) => return Err(CallError::NotSent { to: self.own.clone(), why: NotSent::UnknownNode }),
         };
-        let to = NodeName::new(member).map_err(unknown)?;
         let mut bytes = BytesMut::with_capacity(self.group.len() + 1 + payload.len());
         // So is the group's.
         bytes.put_u8(u8::try_from(self.group.len()).unwrap_or(u8::MAX));

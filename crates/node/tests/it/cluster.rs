@@ -257,6 +257,16 @@ async fn reads_see_as_much_as_they_ask_for() {
         let linearizable = with(Consistency::Linearizable);
         assert_eq!(rows_with(&follower, "SELECT v FROM t WHERE id = 0", &linearizable).await, [n.to_string()]);
     }
+    // Operators see who leads, and how far each is.
+    let measured = |node: &Node, what: &str| {
+        let mut text = String::new();
+        node.metrics_into(&mut text).expect("text");
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("cachesql_{what} ")).map(str::to_owned));
+        line.and_then(|number| number.parse::<i64>().ok()).expect("a gauge")
+    };
+    assert_eq!((measured(&leader, "group_leads"), measured(&follower, "group_leads")), (1, 0));
+    assert!(measured(&follower, "group_applied") >= measured(&follower, "snapshot_index"));
+    assert!((0..60_000).contains(&measured(&follower, "rows_age_milliseconds")));
     // Nothing is newer than now: this is as strict.
     run(&leader, "UPDATE t SET v = 'newest' WHERE id = 0").await.expect("a write");
     let bounded = with(Consistency::Bounded(Duration::ZERO));

@@ -1,7 +1,7 @@
 //! One behaviour at a time, by example.
 
 use cachesql_table::{ApplyError, GroupSnapshot, IndexRange, Operation, PutMode, Refusal, RowKey};
-use cachesql_types::{Column, DataType, IndexDefinition, LogIndex, TableSchema, Value};
+use cachesql_types::{Column, DataType, IndexDefinition, LogIndex, TableSchema, Value, limits};
 
 fn schema() -> TableSchema {
     let column = |name: &str, data_type, nullable| Column { name: name.into(), data_type, nullable };
@@ -117,6 +117,29 @@ fn a_load_makes_its_table_when_it_is_complete() {
     assert_eq!(finished.memory().staged_bytes, 0);
     let unknown = apply(&finished, &[Operation::FinishLoad { load: 5 }]).err();
     assert_eq!(unknown, Some(ApplyError::Refused(Refusal::UnknownLoad { load: 5 })));
+}
+
+/// The indexes of many rows are built side by side, and hold what they would hold otherwise.
+#[test]
+fn a_large_load_has_all_its_indexes() {
+    let count = i64::try_from(limits::SIDE_BY_SIDE_ROWS).expect("a number") + 1_000;
+    let rows = |twice: Option<i32>| -> Vec<Vec<Value>> {
+        let badge = |id: i64| twice.filter(|_| id == count - 1).unwrap_or(i32::try_from(count - id).expect("small"));
+        (0..count).map(|id| person(id, &format!("name {}", id % 7), badge(id))).collect()
+    };
+    let begun = apply(&GroupSnapshot::empty(), &load_of(&rows(None), 5)).expect("begin");
+    let loaded = apply(&begun, &[Operation::FinishLoad { load: 5 }]).expect("finish");
+    assert_eq!(ids(&loaded, 0, &IndexRange::equal(&[Value::BigInt(count - 2)])), [count - 2]);
+    let fours: Vec<i64> = (0..count).filter(|id| id % 7 == 4).collect();
+    assert_eq!(ids(&loaded, 1, &IndexRange::equal(&[Value::text("name 4")])), fours);
+    let badges: Vec<i64> = (0..count).rev().collect();
+    assert_eq!(ids(&loaded, 2, &IndexRange::all()), badges, "in the order of their badges");
+    assert_eq!(loaded.table("people").map(|table| table.count_memory() == table.memory()), Some(true));
+
+    let begun = apply(&GroupSnapshot::empty(), &load_of(&rows(Some(9)), 5)).expect("begin");
+    let refused = apply(&begun, &[Operation::FinishLoad { load: 5 }]).err().expect("badge 9 twice");
+    let ApplyError::Refused(Refusal::DuplicateKey { index, key, .. }) = refused else { panic!("{refused}") };
+    assert_eq!((index.as_str(), key.as_str()), ("badge", "9"));
 }
 
 #[test]
