@@ -336,6 +336,8 @@ impl<D: Disk + Clone, M: Machine> Group<D, M> {
     pub async fn answer(&self, question: &Bytes) -> Result<Bytes, AnswerError> {
         let stopped = |error: &dyn std::fmt::Display| AnswerError::Stopped(error.to_string());
         let (asked, ask) = Ask::decode(question)?;
+        #[cfg(feature = "simulation")]
+        let asked = if crate::simulation::PlantedBug::OldNumberAnswered.is_planted() { self.number } else { asked };
         if asked != self.number {
             return Err(AnswerError::OtherMember { asked, found: self.number });
         }
