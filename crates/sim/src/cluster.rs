@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 use tokio::sync::{mpsc, oneshot};
+use twox_hash::XxHash3_64;
 
 use crate::history::Level;
 use crate::network::SimulatedNetwork;
@@ -123,9 +124,8 @@ impl Cluster {
 
     fn config(&self, name: &str, life: u64) -> NodeConfig {
         let address = |name: &String| format!("{name}:{PORT}");
-        let own = self.names.iter().position(|other| other == name).unwrap_or_default() as u64;
-        // Every life of every node has one of its own.
-        let seed = self.seed.wrapping_mul(1_000_003).wrapping_add(own * 10_000 + life).max(1);
+        // Every life of every node has one of its own, far from all others: a node counts up from it.
+        let seed = XxHash3_64::oneshot(format!("{} {name} {life}", self.seed).as_bytes()).max(1);
         let random = Mutex::new(SmallRng::seed_from_u64(seed));
         let cluster = ClusterConfig {
             name: "simulated".into(),
