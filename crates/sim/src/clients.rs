@@ -161,13 +161,15 @@ struct Client {
     node: String,
     /// Time that it takes between two questions, at the most.
     pause_ms: u64,
+    /// The ids of its requests so far: now and then it asks for an old one again.
+    requests: Vec<String>,
 }
 
 impl Client {
     fn new(desk: Rc<Desk>, number: usize, mut random: SmallRng) -> Client {
         let pause_ms = if random.random_ratio(1, 3) { 30 } else { 400 };
         let node = desk.cluster.names().first().cloned().unwrap_or_default();
-        Client { desk, number, random, seen: 0, node, pause_ms }
+        Client { desk, number, random, seen: 0, node, pause_ms, requests: Vec::new() }
     }
 
     async fn run(mut self) {
@@ -193,7 +195,9 @@ impl Client {
 
     /// Adds to the counter until it knows that it has, or has tried often; each try at another node.
     async fn add(&mut self) {
-        let request = format!("r{}", self.desk.next_value());
+        let old = self.random.random_range(0..4 * self.requests.len().max(8));
+        let request = self.requests.get(old).cloned().unwrap_or_else(|| format!("r{}", self.desk.next_value()));
+        self.requests.push(request.clone());
         for _ in 0..4 {
             if !matches!(self.act(Action::Add { request: request.clone() }).await, Outcome::Unknown(_)) {
                 // Now and then a client did not hear the answer, and asks again.

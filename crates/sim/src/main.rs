@@ -50,7 +50,7 @@ fn run(seed: u64, shows: bool) -> ExitCode {
         print!("{}", report.history.text());
     }
     for wrong in &report.wrong {
-        println!("seed {seed}: WRONG: {wrong}");
+        eprintln!("seed {seed}: WRONG: {wrong}");
     }
     let (operations, fingerprint) = (report.history.operations.len(), report.history.fingerprint());
     let seconds = report.simulated.as_secs_f64();

@@ -62,3 +62,28 @@ fn is_found(bug: &str, within: u64) {
     let (seed, said) = found.unwrap_or_else(|| panic!("{bug} is not found in {within} seeds"));
     println!("{bug} is found by seed {seed}: {}", said.chars().take(300).collect::<String>());
 }
+
+#[test]
+fn entries_that_count_as_kept_before_they_are_on_disk_are_found() {
+    is_found("AcknowledgedBeforeSync", 30);
+}
+
+#[test]
+fn reads_that_ask_no_majority_are_found() {
+    is_found("LinearizableWithoutMajority", 30);
+}
+
+#[test]
+fn a_member_that_answers_before_it_shows_is_found() {
+    is_found("ForwardedBeforeApplied", 30);
+}
+
+#[test]
+fn entries_applied_after_another_than_they_were_planned_after_are_found() {
+    is_found("AfterNotChecked", 60);
+}
+
+#[test]
+fn requests_that_a_snapshot_forgets_are_found() {
+    is_found("RequestIdsForgotten", 60);
+}
