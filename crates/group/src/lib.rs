@@ -10,6 +10,8 @@ pub mod log;
 pub mod machine;
 pub mod raft;
 pub mod register;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 pub mod snapshot;
 pub mod transport;
 

@@ -41,6 +41,8 @@ pub struct NodeConfig {
     pub cluster: Option<ClusterConfig>,
     /// Which tables are where, as far as it is configured: what clients are told.
     pub routes: Routes,
+    /// Entries of the log after which its state is written out, and those of them that are kept for members that are not far behind.
+    pub snapshot_entries: (u64, u64),
 }
 
 /// Which tables are where in a whole cluster.
@@ -138,6 +140,7 @@ impl NodeConfig {
             seed: 1,
             cluster: None,
             routes: Routes::default(),
+            snapshot_entries: (limits::SNAPSHOT_ENTRIES, limits::KEPT_ENTRIES),
         }
     }
 }

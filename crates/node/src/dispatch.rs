@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "simulation")]
+use cachesql_group::simulation::PlantedBug;
 use cachesql_table::GroupSnapshot;
 use cachesql_types::limits;
 use futures::future::join_all;
@@ -66,6 +68,10 @@ impl Node {
         };
         let done =
             decode_answer(&answer).map_err(|error| NodeError::Internal(format!("the leader's answer: {error}")))??;
+        #[cfg(feature = "simulation")]
+        if PlantedBug::ForwardedBeforeApplied.is_planted() {
+            return Ok(done);
+        }
         match tokio::time::timeout(wait, self.log.applied(done.index())).await {
             Ok(applied) => applied.map(|()| done),
             // It was done, but this node does not show it: whoever reads here next would not find it.

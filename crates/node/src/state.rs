@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cachesql_group::machine::{Capture, Fence, Machine};
+#[cfg(feature = "simulation")]
+use cachesql_group::simulation::PlantedBug;
 use cachesql_table::{GroupSnapshot, ImageReader};
 use cachesql_types::{LogIndex, limits};
 use parking_lot::Mutex;
@@ -105,6 +107,8 @@ impl State {
         entry: impl FnOnce() -> Result<Entry, Fence>,
     ) -> Result<bool, Fence> {
         let mut inner = self.inner.lock();
+        #[cfg(feature = "simulation")]
+        let after = if PlantedBug::AfterNotChecked.is_planted() { inner.last } else { after };
         if after != inner.last {
             return Ok(false);
         }
@@ -168,6 +172,12 @@ impl Machine for State {
     fn restore(&self, from: &mut dyn Read) -> Result<(), Fence> {
         let restored =
             Captured::read(&mut BufReader::new(from)).map_err(|error| Fence(format!("a snapshot: {error}")))?;
+        #[cfg(feature = "simulation")]
+        let restored = if PlantedBug::RequestIdsForgotten.is_planted() {
+            Captured { remembered: RequestMemory::default(), ..restored }
+        } else {
+            restored
+        };
         let mut inner = self.inner.lock();
         *inner = Inner { last: restored.last, remembered: restored.remembered, ..Inner::default() };
         self.core.publish(restored.snapshot);

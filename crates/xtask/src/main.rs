@@ -1,4 +1,4 @@
-//! Set-up, checks and benches of CacheSQL: `cargo xtask test|floors|deny|docs|setup|faults|bench`.
+//! Set-up, checks and benches of CacheSQL: `cargo xtask test|floors|deny|docs|setup|faults|sim|bench`.
 
 mod bench;
 mod checks;
@@ -9,6 +9,7 @@ mod floors;
 mod left_behind;
 mod licence;
 mod setup;
+mod simulate;
 mod steps;
 mod workspace;
 
@@ -28,6 +29,8 @@ usage: cargo xtask COMMAND
   docs                writes the documents that are made from the program's own definitions
   setup               installs what tests need (root on Debian), or says what to install
   faults [ROUNDS]     the whole fault matrix with real processes, held to its times, so many rounds (1)
+  sim [--seeds N] [--first S]
+                      so many seeds of the simulator (500), from S on (0); says how to run one again that found something
   bench [NAME]… [--rounds N] [--seconds N]
                       measures CacheSQL beside its peers and writes bench/results.md
   bench --list        the names of the benches";
@@ -60,6 +63,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
             let wrong = || Failure::new(format!("faults {rounds}: expected a number of rounds"));
             checks::faults(&root, rounds.parse().map_err(|_| wrong())?)
         }
+        ["sim", rest @ ..] => simulate::run(&root, rest),
         ["bench", rest @ ..] => bench::run(&root, rest),
         ["help" | "--help" | "-h"] | [] => {
             println!("{USAGE}");

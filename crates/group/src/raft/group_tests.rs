@@ -228,6 +228,36 @@ async fn whoever_is_killed_nothing_acknowledged_is_lost() {
     assert_eq!(texts(&cluster.member(0)), acknowledged);
 }
 
+/// What its log has beyond its snapshot it has to apply first: it was agreed on.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_comes_back_answers_with_all_that_it_acknowledged() {
+    let mut cluster = Cluster::of(3).await;
+    let leader = cluster.leader(0..3).await;
+    propose(&cluster.member(leader), "first").await.expect("agreed");
+    cluster.member(leader).make_snapshot().await.expect("asked for");
+    cluster.member(leader).wait_until(|status| status.snapshot.is_some()).await;
+    let (last, _) = propose(&cluster.member(leader), "last").await.expect("agreed");
+    for at in 0..3 {
+        cluster.kill(at).await;
+    }
+    for at in 0..3 {
+        cluster.start(at).await;
+    }
+    // Whoever is the first to say that it leads.
+    let index = loop {
+        let confirmed = tokio::time::timeout(Duration::from_secs(1), cluster.member(leader).confirm()).await;
+        if let Ok(Ok(index)) = confirmed {
+            break index;
+        }
+        let others = (0..3).filter(|at| *at != leader);
+        if others.clone().any(|at| cluster.member(at).status().leads) {
+            break cluster.member(cluster.leader(others).await).confirm().await.expect("it leads");
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    };
+    assert!(index >= last, "{index} is less than {last}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_is_cut_off_acknowledges_nothing() {
     let cluster = Cluster::of(3).await;

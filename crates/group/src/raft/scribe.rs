@@ -150,6 +150,10 @@ impl<D: Disk + Clone> Scribe<D> {
         if self.unsynced.is_empty() {
             return;
         }
+        #[cfg(feature = "simulation")]
+        if crate::simulation::PlantedBug::AcknowledgedBeforeSync.is_planted() {
+            return self.unsynced.drain(..).for_each(|waiting| waiting.io_completed(Ok(())));
+        }
         let synced = self.log.sync().map(|_| ());
         for waiting in self.unsynced.drain(..) {
             waiting.io_completed(match &synced {

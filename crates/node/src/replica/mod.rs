@@ -47,14 +47,15 @@ pub(crate) async fn open_folder(path: &Path) -> Result<Arc<Folder>, NodeError> {
     }
 }
 
-fn group_config(group: &str, number: u64, drive: Drive) -> GroupConfig {
+fn group_config(config: &NodeConfig, number: u64, drive: Drive) -> GroupConfig {
+    let (snapshot_after, kept_entries) = config.snapshot_entries;
     GroupConfig {
-        name: group.to_owned(),
+        name: config.group.clone(),
         number,
         heartbeat: limits::HEARTBEAT,
         election: limits::ELECTION,
-        snapshot_after: limits::SNAPSHOT_ENTRIES,
-        kept_entries: limits::KEPT_ENTRIES,
+        snapshot_after,
+        kept_entries,
         drive,
     }
 }
@@ -69,7 +70,7 @@ pub(crate) async fn start_alone<D: Disk + Clone>(
 ) -> Result<ReplicatedLog<D>, NodeError> {
     let named = |error: &dyn std::fmt::Display| NodeError::Config(format!("{place}: {error}"));
     let identity = Identity::of(&disk, &config.group, &config.name, config.seed).map_err(|error| named(&error))?;
-    let group = group_config(&config.group, identity.number, Drive::Thread);
+    let group = group_config(config, identity.number, Drive::Thread);
     let member = Group::start(group, disk, state, Arc::new(Alone)).await.map_err(|error| named(&error))?;
     if member.is_founded().await.map_err(|error| named(&error))? {
         member.stand().await.map_err(|error| named(&error))?;
@@ -106,7 +107,7 @@ pub(crate) async fn start_member<D: Disk + Clone, N: Network + Clone>(
     let own = endpoint.identity.node.clone();
     let way = Way { peers: Peers::new(network, endpoint), group: Arc::from(config.group.as_str()), own };
 
-    let group = group_config(&config.group, identity.number, drive);
+    let group = group_config(config, identity.number, drive);
     let group = Group::start(group, disk, state, Arc::new(way.clone())).await.map_err(|error| named(&error))?;
     let (member, questions) = Member::new(Parts {
         group: Arc::new(group),
