@@ -32,6 +32,7 @@ impl Node {
     /// Has a command carried out by whoever leads, and returns once this node shows what was done.
     pub(crate) async fn command(&self, command: Command) -> Result<Done, NodeError> {
         let deadline = Instant::now().checked_add(limits::LEADER_WAIT);
+        let mut may_be_done = false;
         loop {
             let outcome = match self.log.leader() {
                 Lead::Here => self.carry_out(command.clone()).await,
@@ -46,8 +47,10 @@ impl Node {
                 _ => false,
             };
             if !again || deadline.is_none_or(|deadline| Instant::now() >= deadline) {
-                return outcome;
+                // That the last try did nothing says nothing of one before it.
+                return if again && may_be_done { Err(NodeError::Unknown) } else { outcome };
             }
+            may_be_done |= matches!(outcome, Err(NodeError::Unknown));
             sleep(limits::LEADER_LOOK).await;
         }
     }

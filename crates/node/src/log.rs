@@ -73,6 +73,11 @@ pub trait Log: Send + Sync {
         None
     }
 
+    /// Lets another member lead, where this one does, so that nobody has to notice that it is gone.
+    fn hand_over(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Takes part no more.
     fn stop(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))

@@ -60,10 +60,18 @@ impl Node {
         self.feeders.stop();
         self.feeders.ended().await;
         tracing::info!("stopping: loads and the sweeper have ended");
+        // Whoever leads next takes the writes that come now.
+        self.log.hand_over().await;
         self.writer.close().await;
-        self.writer_task.ended().await;
-        tracing::info!("stopping: the writes that waited were served");
-        self.log.stop().await;
+        let mut served = std::pin::pin!(self.writer_task.ended());
+        // Without a majority the writes that are on their way are never agreed on: then it is not known what becomes of them.
+        if tokio::time::timeout(limits::WRITES_GRACE, &mut served).await.is_err() {
+            tracing::warn!("stopping: writes are on their way that nobody has agreed on");
+            self.log.stop().await;
+            served.await;
+        } else {
+            self.log.stop().await;
+        }
         tracing::info!("stopping: this node takes part in its group no more");
     }
 

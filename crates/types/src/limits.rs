@@ -205,6 +205,8 @@ pub const REQUEST_ID_OUTCOME_BYTES: usize = 64 << 20;
 pub const WRITES_IN_FLIGHT: usize = 512;
 /// Time that a write waits to be agreed on, beside the time that its bytes take; what became of it is not known after that.
 pub const WRITE_WAIT: Duration = Duration::from_millis(2_500);
+/// Time that writes on their way are given to be agreed on when a node stops.
+pub const WRITES_GRACE: Duration = Duration::from_secs(3);
 /// Time that a read waits for the token that it shows.
 pub const TOKEN_WAIT: Duration = Duration::from_secs(2);
 

@@ -15,7 +15,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Outcome<()> {
     let mut build = steps::cargo(root, &["build", "--package", "sim", "--message-format", "json"]);
     let told = steps::output(build.stderr(Stdio::inherit()))?;
     let program = executable(&told).ok_or_else(|| Failure::new("cargo names no executable of `sim`"))?;
-    let cores = std::thread::available_parallelism().context(|| "cores")?.get();
+    let cores = std::thread::available_parallelism().context(|| "cores".to_owned())?.get();
     let (next, wrong, began) = (AtomicU64::new(first), Mutex::new(Vec::new()), Instant::now());
     let end = first.saturating_add(seeds);
     std::thread::scope(|scope| {

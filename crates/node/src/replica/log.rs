@@ -68,17 +68,6 @@ impl<D: Disk + Clone> ReplicatedLog<D> {
             }
         }
     }
-
-    /// Lets another member lead, so that nobody has to notice that this one is gone.
-    async fn hand_over(&self) {
-        let status = self.group.status();
-        let next = status.members.iter().filter(|m| m.votes && m.number != self.group.number());
-        let Some(next) = next.max_by_key(|member| member.matched).filter(|_| status.leads) else { return };
-        if self.group.hand_over(next.number).await.is_ok() {
-            // If it does not take over, it is missed soon.
-            let _ = tokio::time::timeout(limits::ELECTION.1, self.group.wait_leads(false)).await;
-        }
-    }
 }
 
 pub(super) fn of_group(name: &str, error: ProposeError) -> NodeError {
@@ -196,9 +185,20 @@ impl<D: Disk + Clone> Log for ReplicatedLog<D> {
         Some(GroupStatus::of(&self.group.status(), failover))
     }
 
+    fn hand_over(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let status = self.group.status();
+            let next = status.members.iter().filter(|m| m.votes && m.number != self.group.number());
+            let Some(next) = next.max_by_key(|member| member.matched).filter(|_| status.leads) else { return };
+            if self.group.hand_over(next.number).await.is_ok() {
+                // If it does not take over, this one is missed soon.
+                let _ = tokio::time::timeout(limits::ELECTION.1, self.group.wait_leads(false)).await;
+            }
+        })
+    }
+
     fn stop(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            self.hand_over().await;
             self.group.stop().await;
             self.presence.stop();
             self.presence.ended().await;
