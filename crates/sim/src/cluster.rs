@@ -221,12 +221,8 @@ impl Cluster {
 
     /// The nodes that take part no more, though they run, and why.
     pub(crate) fn stopped(&self) -> Option<String> {
-        let stopped = self
-            .names
-            .iter()
-            .zip(self.statuses())
-            .find_map(|(name, status)| Some(format!("node {name} has stopped: {}", status?.0.stopped?)));
-        stopped
+        let mut nodes = self.names.iter().zip(self.statuses());
+        nodes.find_map(|(name, status)| Some(format!("node {name} has stopped: {}", status?.0.stopped?)))
     }
 }
 

@@ -5,7 +5,7 @@ use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICA
 use hyper::{HeaderMap, Response, StatusCode};
 
 use super::body::AnswerBody;
-use super::failure::Failure;
+use super::failure::{Failure, FailureHeader};
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 pub(crate) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -58,11 +58,10 @@ pub(crate) fn failed(failure: &Failure) -> Response<AnswerBody> {
 
 /// The headers that belong to a failure's status.
 pub(crate) fn add_failure_headers(headers: &mut HeaderMap, failure: &Failure) {
-    if let Some(allow) = failure.allow {
-        headers.insert(ALLOW, HeaderValue::from_static(allow));
-    }
-    if let Some(leader) = &failure.leader {
-        set_header(headers, LEADER, leader.clone());
+    match failure.header.as_deref() {
+        Some(FailureHeader::Allow(methods)) => drop(headers.insert(ALLOW, HeaderValue::from_static(methods))),
+        Some(FailureHeader::Leader(node)) => set_header(headers, LEADER, node.clone()),
+        None => {}
     }
     if failure.status == StatusCode::UNAUTHORIZED {
         headers

@@ -216,7 +216,7 @@ fn write_group(
             names.push(table);
         }
     }
-    list(out, names, |out, name| write_string(out, name));
+    list(out, names, write_string);
     if let Some(stopped) = status.and_then(|status| status.stopped.as_deref()) {
         out.extend_from_slice(b",\"stopped\":");
         write_string(out, stopped);

@@ -20,17 +20,24 @@ pub(crate) struct Failure {
     pub(crate) details: Option<String>,
     /// What to do about it.
     pub(crate) hint: Option<String>,
+    /// A header that goes with it. Boxed: every result would be larger for what few have.
+    pub(crate) header: Option<Box<FailureHeader>>,
+}
+
+/// What a header of a failed request says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FailureHeader {
     /// Methods that the path has, for a 405.
-    pub(crate) allow: Option<&'static str>,
+    Allow(&'static str),
     /// The node that leads, for a 421.
-    pub(crate) leader: Option<String>,
+    Leader(String),
 }
 
 impl Failure {
     /// A failure with a status and a code.
     pub(crate) fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Failure {
         let (code, message) = (code.into(), message.into());
-        Failure { status, code, message, details: None, hint: None, allow: None, leader: None }
+        Failure { status, code, message, details: None, hint: None, header: None }
     }
 
     /// A request that is not written as it should be (08P01, protocol violation).
@@ -74,7 +81,7 @@ impl Failure {
     /// A path that is there, for other methods.
     pub(crate) fn method_not_allowed(allow: &'static str) -> Failure {
         let mut failure = Failure::new(StatusCode::METHOD_NOT_ALLOWED, "0A000", "this path does not serve this method");
-        failure.allow = Some(allow);
+        failure.header = Some(Box::new(FailureHeader::Allow(allow)));
         failure
     }
 

@@ -5,7 +5,7 @@ use cachesql_node::{NodeError, SqlError};
 use cachesql_types::ValueError;
 use hyper::StatusCode;
 
-use super::failure::Failure;
+use super::failure::{Failure, FailureHeader};
 use super::parameters::EncodingError;
 
 /// Characters of a message.
@@ -67,7 +67,8 @@ pub(crate) fn of_node(error: &NodeError) -> Failure {
         NodeError::Fenced(_) => Failure::new(StatusCode::SERVICE_UNAVAILABLE, code, error.to_string()),
         NodeError::NotLeader { leader, .. } => {
             let failure = Failure::new(StatusCode::MISDIRECTED_REQUEST, code, error.to_string());
-            Failure { leader: leader.clone(), ..failure }
+            let header = leader.clone().map(|leader| Box::new(FailureHeader::Leader(leader)));
+            Failure { header, ..failure }
         }
         NodeError::OfLeader { sqlstate: "40001" | "53000", .. }
         | NodeError::Redefined { .. }
