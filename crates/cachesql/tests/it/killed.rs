@@ -1,8 +1,7 @@
 //! Nodes that are killed in the middle of their work, and start again in the same folder.
 
 use std::collections::BTreeSet;
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::net::TcpStream;
+use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::http;
 use crate::running::{Running, cachesql};
 
 const CONFIGURATION: &str = "[nodes.local]\nhttp = \"127.0.0.1:0\"\ndata = \"data\"\n";
@@ -18,16 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs a statement; the status, or nothing where the node was gone before it answered.
 fn ask(url: &str, sql: &str, request_id: Option<&str>) -> Option<u16> {
-    let address = url.trim_start_matches("http://");
-    let mut stream = TcpStream::connect(address).ok()?;
-    let body = json!({ "sql": sql }).to_string();
     let id = request_id.map(|id| format!("Cachesql-Request-Id: {id}\r\n")).unwrap_or_default();
-    let head =
-        format!("POST /v1/sql HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n");
-    write!(stream, "{head}{id}Content-Length: {}\r\n\r\n{body}", body.len()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    answer.split(' ').nth(1)?.parse().ok()
+    http::run_sql(url.trim_start_matches("http://"), None, sql, &id).map(|reply| reply.status)
 }
 
 /// What one writer knows when its node is gone.

@@ -4,6 +4,7 @@
 mod commands;
 mod faults;
 mod flights;
+mod http;
 mod killed;
 mod processes;
 mod proxy;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,11 +10,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
+use testbed::Loopback;
 
+use crate::http::{self, Reply};
 use crate::proxy::Proxy;
-use crate::running::{cachesql, unchunked};
+use crate::running::cachesql;
 
 /// Longer than anything here takes, so that what hangs fails instead.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -42,6 +43,8 @@ pub(crate) struct Nodes {
     children: Vec<Option<Child>>,
     /// The way from each node to each other one; none where the nodes reach each other directly.
     ways: Vec<Vec<Option<Proxy>>>,
+    /// Held as long as the nodes may start again.
+    _network: Loopback,
 }
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -53,11 +56,9 @@ const TABLES: &str = "[tables.written]\ncolumns = { id = \"BIGINT\", v = \"TEXT\
 impl Nodes {
     /// A group of so many members that keep what they acknowledge, all of them in; `more` is added to each node's file.
     pub(crate) fn group(members: usize, more: &str) -> Nodes {
-        let held: Vec<TcpListener> =
-            (0..2 * members).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
-        let ports: Vec<SocketAddr> = held.iter().map(|l| l.local_addr().expect("bound")).collect();
-        drop(held);
-        let (http, peers) = (ports[..members].to_vec(), &ports[members..]);
+        let network = Loopback::new();
+        let http: Vec<SocketAddr> = (0..members).map(|at| network.http(at)).collect();
+        let peers: Vec<SocketAddr> = (0..members).map(|at| network.peer(at)).collect();
         let way = |from: usize, to: usize| (from != to).then(|| Proxy::to(&peers[to].to_string()));
         let ways: Vec<Vec<Option<Proxy>>> =
             (0..members).map(|from| (0..members).map(|to| way(from, to)).collect()).collect();
@@ -79,17 +80,19 @@ impl Nodes {
             std::fs::write(&file, text).expect("written");
             files.push(file);
         }
-        let mut nodes = Nodes { folder, names, http, files, children: Vec::new(), ways };
+        let mut nodes = Nodes { folder, names, http, files, children: Vec::new(), ways, _network: network };
         nodes.children.resize_with(members, || None);
         nodes.start_all();
         nodes
     }
 
-    /// The nodes of a file that all of them read, by their names and addresses.
-    pub(crate) fn of_file(folder: TempDir, file: PathBuf, nodes: Vec<(String, SocketAddr)>) -> Nodes {
-        let (names, http): (Vec<String>, Vec<SocketAddr>) = nodes.into_iter().unzip();
-        let files = vec![file; names.len()];
-        let mut nodes = Nodes { folder, names, http, files, children: Vec::new(), ways: Vec::new() };
+    /// So many nodes of a file that all of them read, each under its address.
+    pub(crate) fn of_file(folder: TempDir, file: PathBuf, members: usize, network: Loopback) -> Nodes {
+        let http: Vec<SocketAddr> = (0..members).map(|at| network.http(at)).collect();
+        let names: Vec<String> = http.iter().map(SocketAddr::to_string).collect();
+        let files = vec![file; members];
+        let (children, ways) = (Vec::new(), Vec::new());
+        let mut nodes = Nodes { folder, names, http, files, children, ways, _network: network };
         nodes.children.resize_with(nodes.names.len(), || None);
         nodes.start_all();
         nodes
@@ -145,12 +148,12 @@ impl Nodes {
     /// Has a node stop by itself.
     pub(crate) fn stop(&mut self, at: usize) {
         self.signal(at, "TERM");
-        let mut child = self.children[at].take().expect("it runs");
         let deadline = Instant::now() + PATIENCE;
-        while child.try_wait().expect("waited").is_none() {
+        while self.children[at].as_mut().expect("it runs").try_wait().expect("waited").is_none() {
             assert!(Instant::now() < deadline, "{} does not stop: {}", self.names[at], self.said(at));
             thread::sleep(LOOK);
         }
+        self.children[at] = None;
     }
 
     /// Cuts a node off from all others, or lets it back: what it sends, what it hears, or both.
@@ -173,12 +176,12 @@ impl Nodes {
 
     /// Sends a request; nothing where the node is gone before it answers, or takes too long.
     pub(crate) fn request(&self, at: usize, method: &str, path: &str, headers: &str, body: &str) -> Option<Reply> {
-        request(self.http[at], method, path, headers, body)
+        http::request(&self.http[at].to_string(), Some(ASK_WAIT), method, path, headers, body)
     }
 
     /// Runs a statement.
     pub(crate) fn sql(&self, at: usize, sql: &str, headers: &str) -> Option<Reply> {
-        run_sql(self.http[at], sql, headers)
+        http::run_sql(&self.http[at].to_string(), Some(ASK_WAIT), sql, headers)
     }
 
     /// Runs a statement that works.
@@ -272,48 +275,6 @@ impl Drop for Nodes {
     }
 }
 
-/// An answer.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) status: u16,
-    pub(crate) head: String,
-    pub(crate) body: String,
-}
-
-impl Reply {
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
-    }
-
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
-        lines.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
-    }
-}
-
-fn request(to: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> Option<Reply> {
-    let mut stream = TcpStream::connect_timeout(&to, ASK_WAIT).ok()?;
-    stream.set_read_timeout(Some(ASK_WAIT)).ok()?;
-    let length = body.len();
-    let text = format!(
-        "{method} {path} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
-    );
-    stream.write_all(text.as_bytes()).ok()?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).ok()?;
-    let answer = String::from_utf8(answer).ok()?;
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    let status = head.split(' ').nth(1)?.parse().ok()?;
-    let chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
-    let body = if chunked { unchunked(body) } else { body.to_owned() };
-    Some(Reply { status, head: head.to_owned(), body })
-}
-
-fn run_sql(to: SocketAddr, sql: &str, headers: &str) -> Option<Reply> {
-    let body = json!({ "sql": sql }).to_string();
-    request(to, "POST", "/v1/sql", &format!("Content-Type: application/json\r\n{headers}"), &body)
-}
-
 /// Writers, each of which writes row after row through the nodes in turn, until they are told to stop.
 pub(crate) struct Writers {
     stop: Arc<AtomicBool>,
@@ -356,31 +317,27 @@ impl Writers {
 
     /// Waits until so many more rows were acknowledged; how long that took.
     pub(crate) fn go_on(&self, rows: usize) -> Duration {
-        let (began, before) = (Instant::now(), self.acknowledged());
-        while self.acknowledged() < before + rows {
-            assert!(
-                began.elapsed() < PATIENCE,
-                "writes do not go on: {:?}",
-                self.seen.lock().expect("no panic").refused.last()
-            );
-            thread::sleep(Duration::from_millis(5));
-        }
-        began.elapsed()
+        let before = self.acknowledged();
+        self.wait(|seen| seen.acknowledged.len() >= before + rows)
     }
 
     /// Waits until a row was acknowledged that nobody had begun to write before; how long that took.
     pub(crate) fn resume(&self) -> Duration {
-        let (began, first) = (Instant::now(), NEXT_ROW.load(Ordering::Relaxed));
-        let resumed = || self.seen.lock().expect("no panic").acknowledged.iter().any(|(row, _)| *row >= first);
-        while !resumed() {
-            assert!(
-                began.elapsed() < PATIENCE,
-                "writes do not go on: {:?}",
-                self.seen.lock().expect("no panic").refused.last()
-            );
+        let first = NEXT_ROW.load(Ordering::Relaxed);
+        self.wait(|seen| seen.acknowledged.iter().any(|(row, _)| *row >= first))
+    }
+
+    fn wait(&self, holds: impl Fn(&Seen) -> bool) -> Duration {
+        let began = Instant::now();
+        loop {
+            let seen = self.seen.lock().expect("no panic");
+            if holds(&seen) {
+                return began.elapsed();
+            }
+            assert!(began.elapsed() < PATIENCE, "writes do not go on: {:?}", seen.refused.last());
+            drop(seen);
             thread::sleep(Duration::from_millis(5));
         }
-        began.elapsed()
     }
 
     fn acknowledged(&self) -> usize {
@@ -397,7 +354,8 @@ impl Writers {
 
 fn write_one(to: SocketAddr, seen: &Mutex<Seen>) {
     let row = NEXT_ROW.fetch_add(1, Ordering::Relaxed);
-    let reply = run_sql(to, &format!("INSERT INTO written VALUES ({row}, 'row {row}')"), "");
+    let reply =
+        http::run_sql(&to.to_string(), Some(ASK_WAIT), &format!("INSERT INTO written VALUES ({row}, 'row {row}')"), "");
     let mut seen = seen.lock().expect("no panic");
     match reply {
         Some(reply) if reply.status == 200 => seen.acknowledged.push((row, Instant::now())),

@@ -1,14 +1,15 @@
 //! A node in a process of its own, for as long as the test needs it.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::http;
 
 /// Time after which a node that did not come up, or did not go down, fails the test.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -97,28 +98,19 @@ impl Running {
 
     /// Sends a request, and gives the status and the body.
     pub(crate) fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
-        let address = self.url.trim_start_matches("http://");
-        let mut stream = TcpStream::connect(address).expect("the node answers");
-        let length = body.len();
-        let text = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
-        );
-        stream.write_all(text.as_bytes()).expect("sent");
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).expect("answered");
-        let answer = String::from_utf8(answer).expect("text");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-        let status = head.split(' ').nth(1).and_then(|s| s.parse().ok()).expect("a status");
-        let chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
-        (status, if chunked { unchunked(body) } else { body.to_owned() })
+        let reply = http::request(self.address(), None, method, path, headers, body).expect("the node answers");
+        (reply.status, reply.body)
+    }
+
+    fn address(&self) -> &str {
+        self.url.trim_start_matches("http://")
     }
 
     /// Runs a statement; panics with what the node says unless it succeeds.
     pub(crate) fn sql(&self, sql: &str) -> Value {
-        let body = json!({ "sql": sql }).to_string();
-        let (status, answer) = self.request("POST", "/v1/sql", "Content-Type: application/json\r\n", &body);
-        assert_eq!(status, 200, "{sql}: {answer}");
-        serde_json::from_str(&answer).expect("JSON")
+        let reply = http::run_sql(self.address(), None, sql, "").expect("the node answers");
+        assert_eq!(reply.status, 200, "{sql}: {}", reply.body);
+        reply.json()
     }
 
     /// Sends a signal by name, as `kill` knows it.
@@ -155,17 +147,4 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-pub(crate) fn unchunked(mut body: &str) -> String {
-    let mut out = Vec::new();
-    while let Some((size, rest)) = body.split_once("\r\n") {
-        let size = usize::from_str_radix(size.trim(), 16).expect("a chunk size");
-        if size == 0 {
-            break;
-        }
-        out.extend_from_slice(&rest.as_bytes()[..size]);
-        body = rest.get(size + 2..).expect("a chunk boundary");
-    }
-    String::from_utf8(out).expect("text")
 }

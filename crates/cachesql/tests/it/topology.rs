@@ -1,33 +1,18 @@
 //! The topology that the routing client was described with, from its own file: two groups, five nodes, each a process.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use cachesql_client::Client;
 use serde_json::json;
+use testbed::Loopback;
 
 use crate::processes::Nodes;
 use crate::running::cachesql;
 
-/// So many ports whose ports for other nodes, ten thousand above, are free too.
-fn ports(count: usize) -> Vec<u16> {
-    let mut held = Vec::new();
-    let mut ports = Vec::new();
-    while ports.len() < count {
-        let http = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = http.local_addr().expect("bound").port();
-        let peer = port.checked_add(10_000).and_then(|peer| TcpListener::bind(("127.0.0.1", peer)).ok());
-        if let Some(peer) = peer {
-            ports.push(port);
-            held.push((http, peer));
-        }
-    }
-    ports
-}
-
 /// The seed's file, with only the addresses changed, and the tables' queries.
-fn properties(ports: &[u16]) -> String {
-    let url = |at: usize| format!("http://127.0.0.1:{}", ports[at]);
+fn properties(network: &Loopback) -> String {
+    let url = |at: usize| format!("http://{}", network.http(at));
     format!(
         "# 组 insurance: KCA2, KCA3\ncachesql.group.insurance.master={}\ncachesql.group.insurance.slaves={},{}\n\
          cachesql.group.insurance.tables=KCA2,KCA3\n\ncachesql.group.finance.master={}\ncachesql.group.finance.slaves={}\n\
@@ -44,11 +29,10 @@ fn properties(ports: &[u16]) -> String {
 fn five_nodes() -> Nodes {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("sample.db"), include_bytes!("../../../../sample/sample.db")).expect("written");
-    let ports = ports(5);
+    let network = Loopback::new();
     let file = folder.path().join("cachesql.properties");
-    std::fs::write(&file, properties(&ports)).expect("written");
-    let named = |port: &u16| (format!("127.0.0.1:{port}"), SocketAddr::from(([127, 0, 0, 1], *port)));
-    Nodes::of_file(folder, file, ports.iter().map(named).collect())
+    std::fs::write(&file, properties(&network)).expect("written");
+    Nodes::of_file(folder, file, 5, network)
 }
 
 #[test]

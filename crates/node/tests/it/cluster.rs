@@ -1,6 +1,5 @@
 //! Groups of several members, each a node of its own over TCP on this machine: what one acknowledges, all have.
 
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use cachesql_node::{
 };
 use cachesql_types::{Token, Value};
 use tempfile::TempDir;
+use testbed::Loopback;
 use tokio::time::sleep;
 
 use crate::fixture::{Place, empty, patiently, query, run, table, texts, write};
@@ -27,6 +27,8 @@ struct Cluster {
     tables: Vec<TableConfig>,
     nodes: Vec<Option<Arc<Node>>>,
     starts: u64,
+    /// Held as long as nodes may start again.
+    _network: Loopback,
 }
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
@@ -43,15 +45,13 @@ impl Cluster {
     }
 
     fn unstarted(members: usize, failover: Failover, tables: Vec<TableConfig>) -> Cluster {
-        // Held together, so that they are different ones; freed for the nodes.
-        let held: Vec<TcpListener> =
-            (0..members).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
-        let addresses = held.iter().map(|l| l.local_addr().expect("bound").to_string()).collect();
+        let network = Loopback::new();
+        let addresses = (0..members).map(|at| network.peer(at).to_string()).collect();
         let place =
             Place::new("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO people VALUES (1, '王');");
         let names = NAMES.into_iter().take(members).collect();
         let nodes = (0..members).map(|_| None).collect();
-        Cluster { place, folder: None, names, addresses, failover, tables, nodes, starts: 0 }
+        Cluster { place, folder: None, names, addresses, failover, tables, nodes, starts: 0, _network: network }
     }
 
     /// Nodes started from now on keep what they acknowledge.
