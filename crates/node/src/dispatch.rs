@@ -1,7 +1,5 @@
 //! Where a change is made: here, when this member leads, or by the member that does.
 
-use std::time::Duration;
-
 #[cfg(feature = "simulation")]
 use cachesql_group::simulation::PlantedBug;
 use cachesql_table::GroupSnapshot;
@@ -58,10 +56,7 @@ impl Node {
     async fn forward(&self, leader: &str, command: &Command) -> Result<Done, NodeError> {
         let bytes = command.encode();
         let wait = match command {
-            Command::Write(..) | Command::Clean(_) => {
-                let seconds = bytes.len() / limits::SLOW_NETWORK_BYTES;
-                limits::FORWARDED_WRITE_WAIT.saturating_add(Duration::from_secs(seconds as u64))
-            }
+            Command::Write(..) | Command::Clean(_) => limits::with_time_for(bytes.len(), limits::FORWARDED_WRITE_WAIT),
             Command::Load(_) | Command::Refresh => limits::FORWARDED_LOAD_WAIT,
         };
         let answer = tokio::select! {

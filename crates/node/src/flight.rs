@@ -85,7 +85,9 @@ impl Flight {
         if let Some(key) = &key {
             self.by_id.insert(Arc::from(key.id()), (key.clone(), waiting.clone()));
         }
-        let mut write = land(self.core.clone(), submitted, outcomes, key, waiting, patience(bytes)).boxed();
+        // After that, those who wait are told that nothing is known of it.
+        let patience = limits::with_time_for(bytes, limits::WRITE_WAIT);
+        let mut write = land(self.core.clone(), submitted, outcomes, key, waiting, patience).boxed();
         // Alone, a node has nobody to wait for.
         match (&mut write).now_or_never() {
             Some(landed) => self.note(landed),
@@ -133,12 +135,6 @@ impl Flight {
             }
         }
     }
-}
-
-/// How long a write of so many bytes may be on its way before those who wait are told that nothing is known of it.
-fn patience(bytes: usize) -> Duration {
-    let seconds = bytes / limits::SLOW_NETWORK_BYTES;
-    limits::WRITE_WAIT.saturating_add(Duration::from_secs(seconds as u64))
 }
 
 /// Waits until a write has landed and tells those who wait; before that, if it takes long, that it is not known what becomes of it.

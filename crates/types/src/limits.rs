@@ -222,6 +222,11 @@ pub const ELECTION: (Duration, Duration) = (Duration::from_millis(300), Duration
 pub const APPEND_WAIT: Duration = Duration::from_secs(2);
 /// Bytes a second that a network between members carries at least.
 pub const SLOW_NETWORK_BYTES: usize = 100 << 10;
+/// How long so many bytes may take between members, beside a time that is allowed anyhow.
+pub fn with_time_for(bytes: usize, anyhow: Duration) -> Duration {
+    anyhow.saturating_add(Duration::from_secs((bytes / SLOW_NETWORK_BYTES) as u64))
+}
+
 /// How long a member waits for one block of a snapshot to be on another's disk.
 pub const SNAPSHOT_PIECE_WAIT: Duration = Duration::from_secs(30);
 /// Time that a request which only the leader can serve waits for there to be one.

@@ -67,8 +67,7 @@ fn append_deadline(request: &AppendEntriesRequest<Types>, life: Duration) -> Dur
         EntryPayload::Normal(Proposal(bytes)) => bytes.len(),
         _ => 0,
     });
-    let seconds = bytes.sum::<usize>() / limits::SLOW_NETWORK_BYTES;
-    limits::APPEND_WAIT.saturating_add(Duration::from_secs(seconds as u64)).max(life)
+    limits::with_time_for(bytes.sum(), limits::APPEND_WAIT).max(life)
 }
 
 /// A way to one member.
