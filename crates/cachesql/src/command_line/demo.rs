@@ -14,6 +14,7 @@ use super::arguments::{DemoArguments, NodeArguments};
 use super::client::{Client, Target};
 use super::failure::Failure;
 use super::sample::Sample;
+use super::stop::Stop;
 
 /// Time that the nodes are given until all of them serve.
 const START_WAIT: Duration = Duration::from_secs(60);
@@ -36,8 +37,7 @@ cache.table.KCA4.sql=SELECT * FROM KCA4
 
 pub(super) async fn run(arguments: DemoArguments) -> Result<(), Failure> {
     // Listened for before the first node is there, so that none is left behind.
-    let interrupted = tokio::signal::ctrl_c();
-    let terminated = terminated()?;
+    let stop = Stop::on_signals(false)?;
     let sample = Sample::unpack()?;
     let (file, nodes) = write_configuration(&sample, arguments.port)?;
     let mut demo = Demo { file, nodes: Vec::new() };
@@ -46,27 +46,11 @@ pub(super) async fn run(arguments: DemoArguments) -> Result<(), Failure> {
     }
     let outcome = tokio::select! {
         outcome = demo.show() => outcome,
-        _ = interrupted => Ok(()),
-        () = terminated => Ok(()),
+        () = stop.requested() => Ok(()),
     };
     eprintln!("stopping {} nodes", demo.nodes.len());
     demo.stop().await;
     outcome
-}
-
-/// Waits for SIGTERM.
-fn terminated() -> Result<impl Future<Output = ()>, Failure> {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let failed = |e: std::io::Error| Failure::Failed(format!("signals cannot be listened for: {e}"));
-        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-        Ok(async move {
-            terminate.recv().await;
-        })
-    }
-    #[cfg(not(unix))]
-    Ok(std::future::pending())
 }
 
 /// Writes what the nodes are started with, as the original's routing client reads it; the names of the nodes.

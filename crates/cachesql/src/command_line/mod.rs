@@ -16,6 +16,7 @@ mod render;
 mod sample;
 mod serve;
 mod sql;
+mod stop;
 mod terminal;
 
 use std::io::Write as _;

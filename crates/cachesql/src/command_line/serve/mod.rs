@@ -2,7 +2,6 @@
 
 mod announce;
 mod progress;
-mod stop;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,10 +13,10 @@ use tracing::{info, warn};
 use super::arguments::ServeArguments;
 use super::failure::Failure;
 use super::sample::Sample;
+use super::stop::Stop;
 use super::terminal;
 use crate::config::{self, ConfigError, Configuration, NodeSection};
 use crate::start::{http_config, node_config};
-use stop::Stop;
 
 /// The configuration that is looked for when none is named.
 const DEFAULT_FILE: &str = "cachesql.toml";

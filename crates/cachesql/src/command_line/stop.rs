@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-use super::Failure;
+use super::failure::Failure;
 
 /// Tells when a stop was asked for.
 pub(super) struct Stop {
