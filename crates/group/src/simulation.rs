@@ -16,19 +16,16 @@ pub enum PlantedBug {
     AfterNotChecked = 4,
     /// A snapshot brings rows, and no requests that have an id.
     RequestIdsForgotten = 5,
-    /// A member that lost its disk answers to the number that it had before.
-    OldNumberAnswered = 6,
 }
 
 impl PlantedBug {
     /// All of them.
-    pub const ALL: [PlantedBug; 6] = [
+    pub const ALL: [PlantedBug; 5] = [
         PlantedBug::AcknowledgedBeforeSync,
         PlantedBug::LinearizableWithoutMajority,
         PlantedBug::ForwardedBeforeApplied,
         PlantedBug::AfterNotChecked,
         PlantedBug::RequestIdsForgotten,
-        PlantedBug::OldNumberAnswered,
     ];
 
     /// Plants it in this process, in place of any other.

@@ -12,7 +12,8 @@ use crate::steps;
 /// Runs so many seeds from a first one on, and says which of them found something and how to run one again.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Outcome<()> {
     let (first, seeds) = read(arguments)?;
-    let mut build = steps::cargo(root, &["build", "--package", "sim", "--message-format", "json"]);
+    // With the features that tests are built with, so that nothing is built twice.
+    let mut build = steps::cargo(root, &["build", "--workspace", "--bin", "sim", "--message-format", "json"]);
     let told = steps::output(build.stderr(Stdio::inherit()))?;
     let program = executable(&told).ok_or_else(|| Failure::new("cargo names no executable of `sim`"))?;
     let cores = std::thread::available_parallelism().context(|| "cores".to_owned())?.get();
