@@ -27,6 +27,12 @@ pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
     put_bytes(out, text.as_bytes());
 }
 
+/// A tag, and a text behind it.
+pub(crate) fn put_tagged(out: &mut Vec<u8>, tag: u8, text: &str) {
+    out.push(tag);
+    put_text(out, text);
+}
+
 pub(crate) fn put_flag(out: &mut Vec<u8>, flag: bool) {
     out.push(u8::from(flag));
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use cachesql_types::{LogIndex, Token};
 
 use crate::bytes_of::{
-    ReadError, end, put_bytes, put_flag, put_number, put_optional, put_text, take_byte, take_bytes, take_flag,
-    take_number, take_optional, take_text,
+    ReadError, end, put_bytes, put_flag, put_number, put_optional, put_tagged, put_text, take_byte, take_bytes,
+    take_flag, take_number, take_optional, take_text,
 };
 use crate::error::NodeError;
 use crate::mutation::Mutation;
@@ -75,14 +75,8 @@ impl Command {
                 });
                 mutation.write_to(&mut out);
             }
-            Command::Clean(table) => {
-                out.push(CLEAN);
-                put_text(&mut out, table);
-            }
-            Command::Load(table) => {
-                out.push(LOAD);
-                put_text(&mut out, table);
-            }
+            Command::Clean(table) => put_tagged(&mut out, CLEAN, table),
+            Command::Load(table) => put_tagged(&mut out, LOAD, table),
             Command::Refresh => out.push(REFRESH),
         }
         out
@@ -140,14 +134,8 @@ fn put_done(out: &mut Vec<u8>, done: &Done) {
             put_flag(out, *replayed);
             put_bytes(out, &Outcome::encode(outcomes));
         }
-        Done::Cleaned(number, LogIndex(index)) => {
-            out.push(CLEANED);
-            [*number, *index].into_iter().for_each(|number| put_number(out, number));
-        }
-        Done::Refreshed(number, LogIndex(index)) => {
-            out.push(REFRESHED);
-            [*number, *index].into_iter().for_each(|number| put_number(out, number));
-        }
+        Done::Cleaned(number, index) => put_counted(out, CLEANED, *number, *index),
+        Done::Refreshed(number, index) => put_counted(out, REFRESHED, *number, *index),
         Done::Loaded(LoadReport { table, rows, put, deleted, took, token }) => {
             out.push(LOADED);
             put_text(out, table);
@@ -156,6 +144,12 @@ fn put_done(out: &mut Vec<u8>, done: &Done) {
             put_text(out, &token.group);
         }
     }
+}
+
+fn put_counted(out: &mut Vec<u8>, tag: u8, number: u64, index: LogIndex) {
+    out.push(tag);
+    put_number(out, number);
+    put_number(out, index.0);
 }
 
 fn put_error(out: &mut Vec<u8>, error: &NodeError) {

@@ -54,6 +54,26 @@ pub struct Routes {
     pub groups: Vec<RouteGroup>,
 }
 
+impl Routes {
+    /// The same with this node and its group in them, where they are not.
+    pub(crate) fn with_own(mut self, node: &str, group: &str) -> Routes {
+        if !self.nodes.iter().any(|known| known.name == node) {
+            self.nodes.push(RouteNode { name: node.to_owned(), http: None });
+        }
+        if !self.groups.iter().any(|known| known.name == group) {
+            let (name, members) = (group.to_owned(), vec![node.to_owned()]);
+            self.groups.push(RouteGroup {
+                name,
+                members,
+                leader: None,
+                failover: Failover::Manual,
+                tables: Vec::new(),
+            });
+        }
+        self
+    }
+}
+
 /// A node, as clients reach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteNode {

@@ -6,8 +6,8 @@ use cachesql_sql::{Comparison, Filter, OnConflict, Operand, Write};
 use cachesql_types::limits;
 
 use crate::bytes_of::{
-    ReadError, put_count, put_flag, put_list, put_number, put_optional, put_text, put_values, take_byte, take_count,
-    take_flag, take_list, take_number, take_optional, take_text, take_values,
+    ReadError, put_count, put_flag, put_list, put_number, put_optional, put_tagged, put_text, put_values, take_byte,
+    take_count, take_flag, take_list, take_number, take_optional, take_text, take_values,
 };
 use crate::mutation::{Mutation, Shape};
 use crate::original::Change;
@@ -69,11 +69,6 @@ impl Mutation {
             unknown => return Err(ReadError::Tag(unknown)),
         })
     }
-}
-
-fn put_tagged(out: &mut Vec<u8>, tag: u8, text: &str) {
-    out.push(tag);
-    put_text(out, text);
 }
 
 const INSERT: u8 = 1;

@@ -120,7 +120,8 @@ impl Node {
         feeders.spawn(sweep);
         feeders.spawn(duties.run(leads, feeders.stop_signal()));
         feeders.spawn(notice_tables(core.clone(), feeders.stop_signal()));
-        let (tables, routes, has_others) = (config.tables, config.routes, config.cluster.is_some());
+        let routes = config.routes.with_own(&config.name, &config.group);
+        let (tables, has_others) = (config.tables, config.cluster.is_some());
         let node = Node { core, writer, log, refreshers, tables, routes, has_others, feeders, writer_task };
         let node = Arc::new(node);
         node.log.serve(&node);

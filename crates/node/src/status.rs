@@ -1,7 +1,5 @@
 //! How a group of several members is doing, for people and for clients that look for the leader.
 
-use std::time::Duration;
-
 use cachesql_group::Status;
 
 use crate::config::Failover;
@@ -23,8 +21,6 @@ pub struct GroupStatus {
     pub last: u64,
     /// The index of the last entry that this member has applied.
     pub applied: u64,
-    /// How long ago a majority last answered this member, when it leads.
-    pub quorum_age: Option<Duration>,
     /// Why this member takes part no more, if it does not.
     pub stopped: Option<String>,
 }
@@ -63,7 +59,6 @@ impl GroupStatus {
             members,
             last,
             applied: status.applied.unwrap_or(0),
-            quorum_age: status.quorum_age,
             stopped: status.stopped.clone(),
         }
     }

@@ -70,6 +70,16 @@ impl<D: Disk + Clone> ReplicatedLog<D> {
     }
 }
 
+/// The index that everything acknowledged is below, once a majority has said that this member leads, and all of it is applied here.
+pub(super) async fn confirmed<D: Disk + Clone>(group: &Group<D, State>, name: &str) -> Result<u64, NodeError> {
+    match tokio::time::timeout(limits::LEADER_WAIT, group.confirm()).await {
+        Ok(Ok(index)) => Ok(index),
+        // Nothing was proposed: only that this member leads could not be made sure.
+        Ok(Err(ProposeError::Unknown)) | Err(_) => Err(NodeError::NotLeader { group: name.to_owned(), leader: None }),
+        Ok(Err(error)) => Err(of_group(name, error)),
+    }
+}
+
 pub(super) fn of_group(name: &str, error: ProposeError) -> NodeError {
     match error {
         ProposeError::NotLeader { leader } => NodeError::NotLeader { group: name.to_owned(), leader },
@@ -81,16 +91,7 @@ pub(super) fn of_group(name: &str, error: ProposeError) -> NodeError {
 
 impl<D: Disk + Clone> Log for ReplicatedLog<D> {
     fn lead(&self) -> BoxFuture<'_, Result<(), NodeError>> {
-        Box::pin(async {
-            match tokio::time::timeout(limits::LEADER_WAIT, self.group.confirm()).await {
-                Ok(Ok(_)) => Ok(()),
-                // Nothing was proposed: only that this member leads could not be made sure.
-                Ok(Err(ProposeError::Unknown)) | Err(_) => {
-                    Err(NodeError::NotLeader { group: self.name.clone(), leader: None })
-                }
-                Ok(Err(error)) => Err(self.refused(error)),
-            }
-        })
+        Box::pin(async { confirmed(&self.group, &self.name).await.map(drop) })
     }
 
     fn confirm(&self) -> BoxFuture<'_, Result<(), NodeError>> {
@@ -181,7 +182,7 @@ impl<D: Disk + Clone> Log for ReplicatedLog<D> {
     }
 
     fn status(&self) -> Option<GroupStatus> {
-        let failover = self.member.as_ref()?.failover;
+        let failover = self.member.as_ref()?.cluster.failover;
         Some(GroupStatus::of(&self.group.status(), failover))
     }
 

@@ -14,12 +14,13 @@ use parking_lot::Mutex;
 use tokio::sync::{Mutex as TurnMutex, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep};
 
+use super::log::{confirmed, of_group};
 use super::members::MembersChange;
 use super::presence::Presence;
 use super::way::{COMMAND, CONSENSUS, MEMBERS, PRESENCE, READ_INDEX, Way, addressed};
 use crate::bytes_of::take_number;
 use crate::command::{Command, encode_answer};
-use crate::config::Failover;
+use crate::config::ClusterConfig;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::state::State;
@@ -29,13 +30,8 @@ use crate::tasks::stopped;
 pub(crate) struct Member<D: Disk + Clone> {
     pub(super) group: Arc<Group<D, State>>,
     pub(super) way: Way,
-    /// This node's name.
-    pub(super) node: String,
-    /// The nodes that are to be members.
-    pub(super) members: Vec<String>,
-    pub(super) failover: Failover,
-    /// The node that founds the group, when it is not the first one.
-    pub(super) leader: Option<String>,
+    /// Who is to be a member, and how they fail over.
+    pub(super) cluster: ClusterConfig,
     /// Members are changed one at a time.
     pub(super) changing: TurnMutex<()>,
     /// When this member last knew that its rows were the newest.
@@ -48,27 +44,24 @@ pub(crate) struct Member<D: Disk + Clone> {
 /// Who wants to be sure that its rows are the newest.
 pub(super) type Question = oneshot::Sender<Result<(), NodeError>>;
 
-/// What a member is made of.
-pub(super) struct Parts<D: Disk + Clone> {
-    pub(super) group: Arc<Group<D, State>>,
-    pub(super) way: Way,
-    pub(super) node: String,
-    pub(super) members: Vec<String>,
-    pub(super) failover: Failover,
-    pub(super) leader: Option<String>,
-}
-
 impl<D: Disk + Clone> Member<D> {
-    pub(super) fn new(parts: Parts<D>) -> (Arc<Member<D>>, mpsc::Receiver<Question>) {
-        let Parts { group, way, node, members, failover, leader } = parts;
+    pub(super) fn new(
+        group: Arc<Group<D, State>>,
+        way: Way,
+        cluster: ClusterConfig,
+    ) -> (Arc<Member<D>>, mpsc::Receiver<Question>) {
         let (questions, asked) = mpsc::channel(limits::WRITE_QUEUE);
         let (changing, fresh, carrier) = (TurnMutex::new(()), Mutex::new(None), OnceLock::new());
-        let member = Member { group, way, node, members, failover, leader, changing, fresh, questions, carrier };
-        (Arc::new(member), asked)
+        (Arc::new(Member { group, way, cluster, changing, fresh, questions, carrier }), asked)
+    }
+
+    /// This node's name.
+    pub(super) fn node(&self) -> &str {
+        self.way.own.as_str()
     }
 
     pub(super) fn of_group(&self, error: ProposeError) -> NodeError {
-        super::log::of_group(&self.way.group, error)
+        of_group(&self.way.group, error)
     }
 
     pub(super) fn not_leader(&self, leader: Option<String>) -> NodeError {
@@ -157,12 +150,7 @@ impl<D: Disk + Clone> Member<D> {
         if PlantedBug::LinearizableWithoutMajority.is_planted() && self.group.leader().0 {
             return Ok(self.group.status().applied.unwrap_or(0));
         }
-        match tokio::time::timeout(limits::LEADER_WAIT, self.group.confirm()).await {
-            Ok(Ok(index)) => Ok(index),
-            // Nothing was proposed: only that this member leads could not be made sure.
-            Ok(Err(ProposeError::Unknown)) | Err(_) => Err(self.not_leader(None)),
-            Ok(Err(error)) => Err(self.of_group(error)),
-        }
+        confirmed(&self.group, &self.way.group).await
     }
 
     async fn index_of(&self, leader: &str) -> Result<u64, NodeError> {

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::member::Member;
 use super::presence::Presence;
 use super::way::{MEMBERS, PRESENCE};
-use crate::bytes_of::{ReadError, end, put_number, put_text, take_byte, take_number, take_text};
+use crate::bytes_of::{ReadError, end, put_number, put_tagged, put_text, take_byte, take_number, take_text};
 use crate::config::Failover;
 use crate::tasks::stopped;
 
@@ -47,14 +47,8 @@ impl MembersChange {
                 put_number(&mut out, *number);
                 put_text(&mut out, name);
             }
-            MembersChange::Leave(name) => {
-                out.push(LEAVE);
-                put_text(&mut out, name);
-            }
-            MembersChange::Lead(name) => {
-                out.push(LEAD);
-                put_text(&mut out, name);
-            }
+            MembersChange::Leave(name) => put_tagged(&mut out, LEAVE, name),
+            MembersChange::Lead(name) => put_tagged(&mut out, LEAD, name),
         }
         out
     }
@@ -103,7 +97,7 @@ impl<D: Disk + Clone> Member<D> {
 
     /// One try; the nodes that could not be asked, when that is what keeps it from succeeding.
     async fn try_to_settle(&self) -> Vec<String> {
-        let others: Vec<&String> = self.members.iter().filter(|name| **name != self.node).collect();
+        let others: Vec<&String> = self.cluster.members.iter().filter(|name| name.as_str() != self.node()).collect();
         let answers = join_all(others.iter().map(|name| self.presence_of(name))).await;
         let inside = others
             .iter()
@@ -111,7 +105,7 @@ impl<D: Disk + Clone> Member<D> {
             .find_map(|(name, answer)| Some((name, answer.as_ref()?)).filter(|(_, p)| p.is_in));
         if let Some((name, presence)) = inside {
             let leader = presence.leader.as_ref().unwrap_or(name);
-            let join = MembersChange::Join { number: self.group.number(), name: self.node.clone() };
+            let join = MembersChange::Join { number: self.group.number(), name: self.node().to_owned() };
             if let Err(error) = self.ask_for(leader, &join).await {
                 tracing::debug!(%leader, error, "not taken in yet");
             }
@@ -119,8 +113,8 @@ impl<D: Disk + Clone> Member<D> {
         }
         let unheard = others.iter().zip(&answers).filter(|(_, answer)| answer.is_none());
         let missing: Vec<String> = unheard.map(|(name, _)| (*name).clone()).collect();
-        if missing.is_empty() && self.founder() == self.node {
-            let itself = [(self.group.number(), self.node.clone())].into();
+        if missing.is_empty() && self.founder() == self.node() {
+            let itself = [(self.group.number(), self.node().to_owned())].into();
             match self.group.found(itself).await {
                 Ok(()) => tracing::info!(group = &*self.way.group, "founded the group"),
                 Err(error) => tracing::warn!(%error, "the group could not be founded"),
@@ -130,7 +124,7 @@ impl<D: Disk + Clone> Member<D> {
     }
 
     fn founder(&self) -> &str {
-        self.leader.as_deref().or(self.members.first().map(String::as_str)).unwrap_or(&self.node)
+        self.cluster.leader.as_deref().or(self.cluster.members.first().map(String::as_str)).unwrap_or(self.node())
     }
 
     async fn presence_of(&self, name: &str) -> Option<Presence> {
@@ -150,7 +144,7 @@ impl<D: Disk + Clone> Member<D> {
         let _turn = self.changing.lock().await;
         match change {
             MembersChange::Join { number, name } => {
-                if !self.members.contains(&name) {
+                if !self.cluster.members.contains(&name) {
                     return Err(ProposeError::Members(format!("node {name:?} is not a member in this node's file")));
                 }
                 if self.group.status().members.iter().any(|member| member.number == number) {
@@ -182,7 +176,7 @@ impl<D: Disk + Clone> Member<D> {
         let Some(to) = members.iter().find(|member| member.name == name) else {
             return Err(ProposeError::Members(format!("node {name:?} is not a member of the group")));
         };
-        if name == self.node {
+        if name == self.node() {
             return Ok(());
         }
         if to.votes {
@@ -224,7 +218,7 @@ impl<D: Disk + Clone> Member<D> {
             return None;
         }
         let mut by_name: BTreeMap<&str, Vec<&Standing>> = BTreeMap::new();
-        for member in status.members.iter().filter(|member| self.members.contains(&member.name)) {
+        for member in status.members.iter().filter(|member| self.cluster.members.contains(&member.name)) {
             by_name.entry(&member.name).or_default().push(member);
         }
         let last = status.last.unwrap_or(0);
@@ -233,7 +227,7 @@ impl<D: Disk + Clone> Member<D> {
                 continue;
             }
             let current = match &standings[..] {
-                [only] if only.votes || self.failover == Failover::Manual => continue,
+                [only] if only.votes || self.cluster.failover == Failover::Manual => continue,
                 [only] => only.number,
                 // It lost its disk, and is in again: which of its numbers it has now, only it knows.
                 _ => match self.presence_of(name).await {
@@ -246,7 +240,7 @@ impl<D: Disk + Clone> Member<D> {
             let Some(standing) = standings.iter().find(|member| member.number == current) else { continue };
             let caught_up =
                 standing.matched.is_some_and(|matched| matched.saturating_add(limits::CAUGHT_UP_ENTRIES) >= last);
-            let promoted = caught_up && !standing.votes && self.failover == Failover::Automatic;
+            let promoted = caught_up && !standing.votes && self.cluster.failover == Failover::Automatic;
             if promoted {
                 return Some((Some(current), gone));
             }

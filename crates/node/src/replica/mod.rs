@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep};
 
 use self::identity::Identity;
 pub(crate) use self::log::ReplicatedLog;
-use self::member::{Member, Parts};
+use self::member::Member;
 pub use self::members::MembersChange;
 use self::way::Way;
 use crate::config::{ClusterConfig, NodeConfig};
@@ -109,14 +109,7 @@ pub(crate) async fn start_member<D: Disk + Clone, N: Network + Clone>(
 
     let group = group_config(config, identity.number, drive);
     let group = Group::start(group, disk, state, Arc::new(way.clone())).await.map_err(|error| named(&error))?;
-    let (member, questions) = Member::new(Parts {
-        group: Arc::new(group),
-        way,
-        node: config.name.clone(),
-        members: cluster.members.clone(),
-        failover: cluster.failover,
-        leader: cluster.leader.clone(),
-    });
+    let (member, questions) = Member::new(Arc::new(group), way, cluster.clone());
     let presence = Tasks::new();
     let mut stop = presence.stop_signal();
     let services = member.services();

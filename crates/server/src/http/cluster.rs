@@ -112,21 +112,11 @@ fn describe(call: &Call<'_>, moving: bool) -> Vec<u8> {
     out.extend_from_slice(b"{\"node\":");
     write_string(&mut out, node.name());
     out.extend_from_slice(b",\"nodes\":");
-    let own = || RouteNode { name: node.name().to_owned(), http: None };
-    let mut nodes = node.routes().nodes.clone();
-    if !nodes.iter().any(|known| known.name == node.name()) {
-        nodes.push(own());
-    }
-    list(&mut out, &nodes, |out, known| write_node(out, call, known, moving));
+    list(&mut out, &node.routes().nodes, |out, known| write_node(out, call, known, moving));
     out.extend_from_slice(b",\"groups\":");
-    let mut groups = node.routes().groups.clone();
-    if !groups.iter().any(|group| group.name == node.group()) {
-        let (name, members) = (node.group().to_owned(), vec![node.name().to_owned()]);
-        groups.push(RouteGroup { name, members, leader: None, failover: Failover::Manual, tables: Vec::new() });
-    }
     // Tables that were made here belong to this node's group.
     let tables: Vec<&str> = snapshot.tables().map(|table| table.schema().name.as_str()).collect();
-    list(&mut out, &groups, |out, group| {
+    list(&mut out, &node.routes().groups, |out, group| {
         let is_own = group.name == node.group();
         let status = status.as_ref().filter(|_| is_own);
         write_group(out, node, group, status, is_own.then_some(&*tables), moving.then(|| snapshot.index()));
