@@ -11,6 +11,7 @@ use cachesql_sql::EngineLimits;
 use cachesql_types::{Column, DataType, Value, limits};
 
 use crate::clock::{Clock, SystemClock};
+use crate::reload::Reread;
 
 /// Everything that one node is started with.
 #[derive(Clone)]
@@ -43,6 +44,8 @@ pub struct NodeConfig {
     pub routes: Routes,
     /// Entries of the log after which its state is written out, and those of them that are kept for members that are not far behind.
     pub snapshot_entries: (u64, u64),
+    /// Reads the configuration again; without it, what the node was started with holds until it stops.
+    pub reread: Option<Reread>,
 }
 
 /// Which tables are where in a whole cluster.
@@ -120,7 +123,7 @@ pub struct ClusterConfig {
 }
 
 /// A cluster's secret. It is never shown.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ClusterSecret(Vec<u8>);
 
 impl ClusterSecret {
@@ -161,6 +164,7 @@ impl NodeConfig {
             cluster: None,
             routes: Routes::default(),
             snapshot_entries: (limits::SNAPSHOT_ENTRIES, limits::KEPT_ENTRIES),
+            reread: None,
         }
     }
 }
@@ -178,7 +182,7 @@ impl fmt::Debug for NodeConfig {
 }
 
 /// An origin and the name that tables call it by.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct NamedOrigin {
     /// Its name, unique among the origins.
     pub name: String,
@@ -187,7 +191,7 @@ pub struct NamedOrigin {
 }
 
 /// One table: where its rows come from, and how it is kept.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TableConfig {
     /// Its name, unique among the tables whatever the case.
     pub name: String,
@@ -222,10 +226,18 @@ impl TableConfig {
             max_rows: None,
         }
     }
+
+    /// The origin that it is loaded from, by name.
+    pub(crate) fn origin(&self) -> Option<&String> {
+        match &self.source {
+            TableSource::Query { origin, .. } => Some(origin),
+            TableSource::File(_) | TableSource::Empty { .. } => None,
+        }
+    }
 }
 
 /// Where a table's rows come from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum TableSource {
     /// A query on an origin.
     Query {

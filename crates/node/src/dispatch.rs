@@ -100,7 +100,7 @@ impl Node {
             }
             Command::Load(table) => self.load_here(&table).await.map(Done::Loaded),
             Command::Refresh => {
-                let outcomes = join_all(self.refreshers.values().map(Refresher::load)).await;
+                let outcomes = join_all(self.configured.load_full().refreshers.values().map(Refresher::load)).await;
                 let tables = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?.len();
                 Ok(Done::Refreshed(tables as u64, self.core.read_now(GroupSnapshot::index)))
             }
@@ -108,8 +108,9 @@ impl Node {
     }
 
     async fn load_here(&self, table: &str) -> Result<LoadReport, NodeError> {
-        let names = self.refreshers.keys().map(String::as_str);
-        let found = cachesql_types::resolve_name(names, table).and_then(|at| self.refreshers.values().nth(at));
+        let configured = self.configured.load_full();
+        let names = configured.refreshers.keys().map(String::as_str);
+        let found = cachesql_types::resolve_name(names, table).and_then(|at| configured.refreshers.values().nth(at));
         match found {
             Some(refresher) => refresher.load().await,
             // A table without a source is told from one that does not exist.

@@ -10,6 +10,7 @@ mod bytes_of;
 mod clock;
 mod command;
 mod config;
+mod configured;
 mod core;
 mod counters;
 mod dispatch;
@@ -28,6 +29,7 @@ mod origins;
 mod outcome;
 mod progress;
 mod refresher;
+mod reload;
 mod remembered;
 mod replica;
 mod request;
@@ -61,6 +63,7 @@ pub use node::Node;
 pub use original::{
     Original, OriginalHealth, OriginalMetrics, OriginalRead, OriginalRows, TableDetail, TableListing, TableStats,
 };
+pub use reload::{Reloaded, Reread};
 pub use remembered::RequestKey;
 pub use replica::MembersChange;
 pub use request::{

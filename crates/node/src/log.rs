@@ -8,6 +8,7 @@ use cachesql_types::LogIndex;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 
+use crate::config::ClusterConfig;
 use crate::entry::Entry;
 use crate::error::NodeError;
 use crate::node::Node;
@@ -66,6 +67,11 @@ pub trait Log: Send + Sync {
     /// Changes who the members are.
     fn change_members(&self, _change: MembersChange) -> BoxFuture<'_, Result<(), NodeError>> {
         Box::pin(std::future::ready(Err(NodeError::Members("this node is in no group of several members".into()))))
+    }
+
+    /// Has the nodes of the cluster, and the members of the group, be those of a configuration that was read again.
+    fn reconfigure(&self, _cluster: ClusterConfig) -> BoxFuture<'_, Result<(), NodeError>> {
+        Box::pin(std::future::ready(Ok(())))
     }
 
     /// How the group is doing; `None` where there are no members.

@@ -1,17 +1,18 @@
 //! One running member: what callers ask of it goes from here to the engine, the writer or a table's loads.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use cachesql_sql::{DirectRows, Explanation, Prepared, Rows, Select, SqlError, StatementKind, Write};
 use cachesql_table::{GroupSnapshot, Table};
 use cachesql_types::{Token, limits};
 use tokio::sync::watch;
 
 use crate::command::{Command, Done};
-use crate::config::{Routes, TableConfig};
+use crate::config::Routes;
+use crate::configured::Configured;
 use crate::core::{Core, find_table, sql_error};
 use crate::counters::{Counters, MeasuredState};
 use crate::error::NodeError;
@@ -21,7 +22,7 @@ use crate::mutation::{Mutation, Shape, table_of};
 use crate::original::Original;
 use crate::outcome::Outcome;
 use crate::progress;
-use crate::refresher::Refresher;
+use crate::reload::Reload;
 use crate::remembered::RequestKey;
 use crate::replica::MembersChange;
 use crate::request::{
@@ -36,10 +37,8 @@ pub struct Node {
     pub(crate) core: Arc<Core>,
     pub(crate) writer: Writer,
     pub(crate) log: Arc<dyn Log>,
-    /// By the table's configured name.
-    pub(crate) refreshers: BTreeMap<String, Refresher>,
-    pub(crate) tables: Vec<TableConfig>,
-    pub(crate) routes: Routes,
+    pub(crate) configured: Arc<ArcSwap<Configured>>,
+    pub(crate) reload: Reload,
     /// False for a node that is its group's only member: what it has is never old.
     pub(crate) has_others: bool,
     /// The sweeper and the loads, which write, and end before the writer does.
@@ -363,8 +362,8 @@ impl Node {
     }
 
     /// Which tables are where, as it is configured.
-    pub fn routes(&self) -> &Routes {
-        &self.routes
+    pub fn routes(&self) -> Arc<Routes> {
+        self.configured.load().routes.clone()
     }
 
     /// How old the rows that it answers from may be: since when they are known to have been the newest. `None` when that was never

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use cachesql_table::Operation;
 use cachesql_types::limits;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::config::TableConfig;
+use crate::configured::Configured;
 use crate::core::Core;
 use crate::error::NodeError;
 use crate::log::Log;
@@ -25,13 +27,13 @@ pub(crate) struct Duties {
     pub(crate) core: Arc<Core>,
     pub(crate) writer: Writer,
     pub(crate) log: Arc<dyn Log>,
-    pub(crate) tables: Vec<TableConfig>,
+    pub(crate) configured: Arc<ArcSwap<Configured>>,
     pub(crate) office: Arc<Office>,
 }
 
 impl Duties {
     /// Takes office whenever this member leads, until told to stop. `taken` says that it has done so already.
-    pub(crate) async fn run(self, taken: bool, mut stop: watch::Receiver<bool>) {
+    pub(crate) async fn run(self: Arc<Self>, taken: bool, mut stop: watch::Receiver<bool>) {
         let mut taken = taken;
         let mut times = u64::from(taken);
         loop {
@@ -60,11 +62,15 @@ impl Duties {
     pub(crate) async fn take(&self) -> Result<(), NodeError> {
         self.log.lead().await?;
         self.abandon_loads().await?;
-        for table in &self.tables {
+        self.make(&self.configured.load_full().tables).await
+    }
+
+    /// Makes tables what they are configured to be, on the member that leads. Only what has no source begins without a load.
+    pub(crate) async fn make(&self, tables: &[TableConfig]) -> Result<(), NodeError> {
+        for table in tables {
             let kept = self.core.snapshot().table(&table.name).cloned();
             let changes = match &kept {
                 Some(kept) => reconciled(kept, table)?,
-                // Only what has no source begins without a load.
                 None => empty_table(table)?,
             };
             if !changes.is_empty() {
@@ -84,26 +90,23 @@ impl Duties {
     }
 }
 
-/// Marks configured tables as loaded once they are there, whoever loaded them, until all are.
+/// Marks configured tables as loaded once they are there, whoever loaded them.
 pub(crate) async fn notice_tables(core: Arc<Core>, mut stop: watch::Receiver<bool>) {
-    let mut published = core.published();
+    let (mut published, mut loads) = (core.published(), core.loads.subscribe());
     loop {
-        let waiting: Vec<(usize, String)> = {
-            let loads = core.loads.borrow();
-            let missing = loads.iter().enumerate().filter(|(_, load)| !load.loaded_once);
-            missing.map(|(position, load)| (position, load.table.clone())).collect()
+        let waiting: Vec<String> = {
+            let loads = loads.borrow_and_update();
+            loads.iter().filter(|load| !load.loaded_once).map(|load| load.table.clone()).collect()
         };
-        if waiting.is_empty() {
-            return;
-        }
-        for (position, table) in &waiting {
-            if let Some(table) = core.snapshot().table(table) {
-                Progress::new(core.loads.clone(), *position).kept(table);
+        for table in &waiting {
+            if let Some(kept) = core.snapshot().table(table) {
+                Progress::new(core.loads.clone(), table).kept(kept);
             }
         }
         tokio::select! {
             () = stopped(&mut stop) => return,
-            changed = published.changed() => if changed.is_err() { return },
+            changed = published.changed(), if !waiting.is_empty() => if changed.is_err() { return },
+            changed = loads.changed() => if changed.is_err() { return },
         }
     }
 }

@@ -1,5 +1,6 @@
 //! How far loads are, for whoever wants to watch: progress bars, readiness, the listing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::record_batch::RecordBatch;
@@ -14,9 +15,13 @@ use crate::request::{LoadPhase, LoadReport, TableLoad};
 /// The state of every configured table's load; watchers see the newest, and are never waited for.
 pub(crate) type Loads = watch::Sender<Vec<TableLoad>>;
 
-/// The loads of these tables, none of them begun.
+/// The loads of the tables that a node starts with, none of them begun.
 pub(crate) fn not_begun<'a>(tables: impl Iterator<Item = &'a str>) -> Loads {
-    let waiting = |table: &str| TableLoad {
+    watch::Sender::new(tables.map(|table| waiting(table, true)).collect())
+}
+
+fn waiting(table: &str, from_start: bool) -> TableLoad {
+    TableLoad {
         table: table.to_owned(),
         phase: LoadPhase::Waiting,
         rows: 0,
@@ -27,30 +32,43 @@ pub(crate) fn not_begun<'a>(tables: impl Iterator<Item = &'a str>) -> Loads {
         error: None,
         attempts: 0,
         loaded_once: false,
-    };
-    watch::Sender::new(tables.map(waiting).collect())
+        from_start,
+    }
 }
 
-/// True when every table was loaded at least once.
+/// Has the loads be those of these tables: what is known of those that stay is kept.
+pub(crate) fn replace<'a>(loads: &Loads, tables: impl Iterator<Item = &'a str>) {
+    let tables: Vec<&str> = tables.collect();
+    loads.send_modify(|loads| {
+        let mut before = std::mem::take(loads);
+        let kept = |name: &&str| {
+            let at = before.iter().position(|load| load.table == **name);
+            at.map_or_else(|| waiting(name, false), |at| before.swap_remove(at))
+        };
+        *loads = tables.iter().map(kept).collect();
+    });
+}
+
+/// True when every table that the node started with was loaded at least once. One that came later does not make it less ready.
 pub(crate) fn all_loaded(loads: &[TableLoad]) -> bool {
-    loads.iter().all(|load| load.loaded_once)
+    loads.iter().all(|load| load.loaded_once || !load.from_start)
 }
 
 /// One table's place among the loads.
 #[derive(Clone)]
 pub(crate) struct Progress {
-    loads: std::sync::Arc<Loads>,
-    position: usize,
+    loads: Arc<Loads>,
+    table: Arc<str>,
 }
 
 impl Progress {
-    pub(crate) fn new(loads: std::sync::Arc<Loads>, position: usize) -> Progress {
-        Progress { loads, position }
+    pub(crate) fn new(loads: Arc<Loads>, table: &str) -> Progress {
+        Progress { loads, table: Arc::from(table) }
     }
 
     fn update(&self, change: impl FnOnce(&mut TableLoad)) {
         self.loads.send_modify(|loads| {
-            if let Some(load) = loads.get_mut(self.position) {
+            if let Some(load) = loads.iter_mut().find(|load| *load.table == *self.table) {
                 change(load);
             }
         });
@@ -108,5 +126,31 @@ impl Progress {
                 }
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cachesql_types::{LogIndex, Token};
+
+    #[test]
+    fn what_is_known_of_a_table_that_stays_is_kept_and_a_new_one_makes_the_node_no_less_ready() {
+        let loads = Arc::new(not_begun(["a", "b"].into_iter()));
+        assert!(!all_loaded(&loads.borrow()));
+        for table in ["a", "b"] {
+            let token = Token { group: "g".into(), index: LogIndex(1) };
+            let took = Duration::from_secs(1);
+            let report = LoadReport { table: table.into(), rows: 7, put: 7, deleted: 0, took, token };
+            Progress::new(loads.clone(), table).ended(&Ok(report), took, 70);
+        }
+        assert!(all_loaded(&loads.borrow()));
+        replace(&loads, ["c", "b"].into_iter());
+        let now: Vec<_> = loads.borrow().iter().map(|load| (load.table.clone(), load.rows, load.loaded_once)).collect();
+        assert_eq!(now, [("c".to_owned(), 0, false), ("b".to_owned(), 7, true)]);
+        assert!(all_loaded(&loads.borrow()));
+        // Of a table that is not there any more nothing is said.
+        Progress::new(loads.clone(), "a").begun();
+        assert_eq!(loads.borrow().len(), 2);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cachesql_types::limits;
 use futures::FutureExt as _;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Mutex as TurnMutex, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
 use crate::config::Refresh;
@@ -17,9 +17,15 @@ use crate::tasks::stopped;
 
 type Reply = oneshot::Sender<Result<LoadReport, NodeError>>;
 
-/// A handle to the owner of one table's loads.
+/// Whoever loads a table holds its turn; two owners of its loads, an old and a new one, share it.
+pub(crate) type Turn = Arc<TurnMutex<()>>;
+
+/// A handle to the owner of one table's loads, which ends with its last handle.
 #[derive(Clone)]
-pub(crate) struct Refresher(mpsc::Sender<Reply>);
+pub(crate) struct Refresher {
+    calls: mpsc::Sender<Reply>,
+    turn: Turn,
+}
 
 impl Refresher {
     /// Makes the handle and the task that owns the loads. `permits` bounds the loads of all tables together; a table is loaded
@@ -27,19 +33,26 @@ impl Refresher {
     pub(crate) fn new(
         loader: Loader,
         permits: Arc<Semaphore>,
+        turn: Turn,
         office: watch::Receiver<Option<u64>>,
         stop: watch::Receiver<bool>,
     ) -> (Refresher, impl Future<Output = ()> + Send) {
         let (sender, calls) = mpsc::channel(limits::LOAD_WAITERS);
-        let task = RefresherTask { loader, permits, calls, office, failures: 0, loaded_once: false };
-        (Refresher(sender), task.run(stop))
+        let refresher = Refresher { calls: sender, turn: turn.clone() };
+        let task = RefresherTask { loader, permits, turn, calls, office, failures: 0, loaded_once: false };
+        (refresher, task.run(stop))
+    }
+
+    /// The turn that whoever comes after this owner takes too.
+    pub(crate) fn turn(&self) -> Turn {
+        self.turn.clone()
     }
 
     /// Loads the table, and waits for the outcome. Calls that come while a load runs share the one after it: what they are
     /// answered was read from the origin after they asked.
     pub(crate) async fn load(&self) -> Result<LoadReport, NodeError> {
         let (reply, outcome) = oneshot::channel();
-        self.0.try_send(reply).map_err(|refused| match refused {
+        self.calls.try_send(reply).map_err(|refused| match refused {
             mpsc::error::TrySendError::Full(_) => NodeError::Busy { what: "loads" },
             mpsc::error::TrySendError::Closed(_) => NodeError::Shutdown,
         })?;
@@ -50,6 +63,7 @@ impl Refresher {
 struct RefresherTask {
     loader: Loader,
     permits: Arc<Semaphore>,
+    turn: Turn,
     calls: mpsc::Receiver<Reply>,
     office: watch::Receiver<Option<u64>>,
     /// Failed first loads in a row.
@@ -115,6 +129,7 @@ impl RefresherTask {
     }
 
     async fn load(&self) -> Result<LoadReport, NodeError> {
+        let _turn = self.turn.lock().await;
         // The semaphore is never closed.
         let _permit = self.permits.acquire().await.map_err(|_| NodeError::Shutdown)?;
         self.loader.progress.begun();

@@ -146,6 +146,8 @@ pub struct TableLoad {
     pub attempts: u32,
     /// True from the first success on.
     pub loaded_once: bool,
+    /// Whether the node started with the table; it may have come with a reload.
+    pub from_start: bool,
 }
 
 impl TableLoad {

@@ -1,24 +1,20 @@
 //! How a node comes up: its log, what is there of its tables, and what runs beside its callers.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use cachesql_group::Drive;
 use cachesql_group::disk::{Disk, VolatileDisk};
 use cachesql_peer::{Network, TcpNetwork};
-use cachesql_types::limits;
-use tokio::sync::Semaphore;
 
-use crate::config::{NodeConfig, TableConfig};
+use crate::config::NodeConfig;
+use crate::configured::{Configured, Loading, check_names, sources};
 use crate::core::Core;
 use crate::error::NodeError;
-use crate::load::Loader;
 use crate::log::{LocalLog, Log};
 use crate::node::Node;
 use crate::office::{Duties, Office, notice_tables};
-use crate::origins::Origins;
-use crate::progress::Progress;
-use crate::refresher::Refresher;
+use crate::reload::Reload;
 use crate::replica::{open_folder, start_alone, start_member};
 use crate::retention;
 use crate::state::State;
@@ -84,32 +80,28 @@ impl Node {
         feeders: Tasks,
         leads: bool,
     ) -> Result<Arc<Node>, NodeError> {
-        let origins = Origins::new(&config.origins)?;
+        let configured = Configured::without_loads(&config);
+        let sources = sources(&configured)?;
+        let configured = Arc::new(ArcSwap::from_pointee(configured));
         let writer_task = Tasks::new();
         let (writer, task) = Writer::new(core.clone(), state, log.clone(), config.seed);
         writer_task.spawn(task);
 
         let office = Arc::new(Office::new(None));
-        let (duty_tables, held) = (config.tables.clone(), office.clone());
-        let duties =
-            Duties { core: core.clone(), writer: writer.clone(), log: log.clone(), tables: duty_tables, office: held };
+        let duties = Arc::new(Duties {
+            core: core.clone(),
+            writer: writer.clone(),
+            log: log.clone(),
+            configured: configured.clone(),
+            office: office.clone(),
+        });
         if leads {
             duties.take().await?;
             office.send_replace(Some(0));
         }
-        let mut refreshers = BTreeMap::new();
-        let permits = Arc::new(Semaphore::new(limits::LOADS_AT_ONCE));
-        for (position, table) in config.tables.iter().enumerate() {
-            let progress = Progress::new(core.loads.clone(), position);
-            if let Some(kept) = core.snapshot().table(&table.name) {
-                progress.kept(kept);
-            }
-            let Some(origin) = origins.of_table(table)? else { continue };
-            let loader = Loader { core: core.clone(), writer: writer.clone(), config: table.clone(), origin, progress };
-            let (refresher, task) = Refresher::new(loader, permits.clone(), office.subscribe(), feeders.stop_signal());
-            refreshers.insert(table.name.clone(), refresher);
-            feeders.spawn(task);
-        }
+        let loading = Loading::new(core.clone(), writer.clone(), office.clone());
+        let begun = loading.begin(Configured::without_loads(&config), sources, None, &feeders);
+        configured.store(Arc::new(begun));
         let sweep = retention::sweep(
             core.clone(),
             writer.clone(),
@@ -118,11 +110,11 @@ impl Node {
             feeders.stop_signal(),
         );
         feeders.spawn(sweep);
-        feeders.spawn(duties.run(leads, feeders.stop_signal()));
+        feeders.spawn(duties.clone().run(leads, feeders.stop_signal()));
         feeders.spawn(notice_tables(core.clone(), feeders.stop_signal()));
-        let routes = config.routes.with_own(&config.name, &config.group);
-        let (tables, has_others) = (config.tables, config.cluster.is_some());
-        let node = Node { core, writer, log, refreshers, tables, routes, has_others, feeders, writer_task };
+        let reload = Reload::new(config, duties, loading);
+        let has_others = reload.has_others();
+        let node = Node { core, writer, log, configured, reload, has_others, feeders, writer_task };
         let node = Arc::new(node);
         node.log.serve(&node);
         Ok(node)
@@ -140,17 +132,4 @@ fn folder_name(group: &str) -> String {
         }
     }
     name
-}
-
-fn check_names(tables: &[TableConfig]) -> Result<(), NodeError> {
-    for (at, table) in tables.iter().enumerate() {
-        let earlier = tables.iter().take(at).find(|other| other.name.eq_ignore_ascii_case(&table.name));
-        if let Some(earlier) = earlier {
-            return Err(NodeError::Config(format!(
-                "there are two tables named {:?} and {:?}",
-                earlier.name, table.name
-            )));
-        }
-    }
-    Ok(())
 }

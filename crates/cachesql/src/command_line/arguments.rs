@@ -63,7 +63,7 @@ pub enum Command {
 }
 
 /// `serve`.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(after_long_help = crate::config::reference::summary())]
 pub struct ServeArguments {
     /// The configuration: a `cachesql.toml`, or the original server's `config.properties`. Without it, `cachesql.toml` of the
@@ -227,6 +227,8 @@ pub enum ClusterCommand {
         /// The node that is to go.
         node: String,
     },
+    /// Has every node read its configuration file again, without a restart: tables, nodes and members.
+    Reload,
 }
 
 /// `demo`.

@@ -15,6 +15,8 @@ use super::render::{Expanded, Grid, GridColumn};
 
 /// Time that a node is given to say how it is doing.
 const NODE_WAIT: Duration = Duration::from_secs(3);
+/// Time that a node is given to read its file, and to make of the group what it says.
+const RELOAD_WAIT: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(arguments: ClusterArguments) -> Result<(), Failure> {
     let target = Target::new(&arguments.node)?;
@@ -29,6 +31,7 @@ pub(super) async fn run(arguments: ClusterArguments) -> Result<(), Failure> {
             let body = json!({ "node": node });
             client.ask_json(Method::POST, "/v1/cluster/leave", Some(&body)).await?
         }
+        ClusterCommand::Reload => return reload(&target, &mut client, arguments.json).await,
     };
     let nodes = list(&cluster, "nodes");
     let reports = join_all(nodes.iter().map(|node| report_of(&target, node))).await;
@@ -59,6 +62,60 @@ pub(super) async fn run(arguments: ClusterArguments) -> Result<(), Failure> {
         ];
         let grid = Grid { columns, rows };
         grid.print(&mut out, None, Expanded::Off).map_err(Failure::output)?;
+    }
+    Ok(())
+}
+
+/// Has every node that the one that is asked knows read its file again, one after the other: those that lead first, since they make
+/// of tables and members what the others then find.
+async fn reload(target: &Target, client: &mut Client, as_json: bool) -> Result<(), Failure> {
+    let cluster = client.ask_json(Method::GET, "/v1/cluster", None).await?;
+    let leaders: Vec<&str> = list(&cluster, "groups").iter().filter_map(|group| text(group, "leader")).collect();
+    let mut nodes: Vec<&Value> = list(&cluster, "nodes").iter().collect();
+    nodes.sort_by_key(|node| text(node, "name").is_none_or(|name| !leaders.contains(&name)));
+    let mut answers = serde_json::Map::new();
+    let mut failed = 0_usize;
+    for node in nodes {
+        let name = text(node, "name").unwrap_or_default();
+        let answer = reload_one(target, text(node, "http")).await;
+        if !as_json {
+            print_reloaded(name, &answer).map_err(Failure::output)?;
+        }
+        failed = failed.saturating_add(usize::from(answer.is_err()));
+        answers.insert(name.to_owned(), answer.unwrap_or_else(|error| json!({ "error": error })));
+    }
+    if as_json {
+        writeln!(std::io::stdout().lock(), "{}", Value::Object(answers)).map_err(Failure::output)?;
+    }
+    match failed {
+        0 => Ok(()),
+        failed => Err(Failure::Failed(format!("{failed} of the nodes did not take their configuration"))),
+    }
+}
+
+async fn reload_one(target: &Target, http: Option<&str>) -> Result<Value, String> {
+    let http = http.ok_or("it answers no HTTP")?;
+    let mut client = Client::new(target.other(http).map_err(|error| error.to_string())?);
+    let answer = timeout(RELOAD_WAIT, client.ask_json(Method::POST, "/v1/cluster/reload", None)).await;
+    answer.map_err(|_| "it does not answer".to_owned())?.map_err(|error| error.to_string())
+}
+
+fn print_reloaded(node: &str, answer: &Result<Value, String>) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) => return writeln!(out, "{node}: not reloaded: {error}"),
+    };
+    let lines = |name: &str| list(answer, name).iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>();
+    let (changed, restart) = (lines("changed"), lines("restart"));
+    if changed.is_empty() {
+        writeln!(out, "{node}: as before")?;
+    }
+    for change in changed {
+        writeln!(out, "{node}: {change}")?;
+    }
+    for what in restart {
+        writeln!(out, "{node}: needs a restart: {what}")?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ mod killed;
 mod processes;
 mod proxy;
 mod readme;
+mod reload;
 mod running;
 mod serving;
 mod topology;

@@ -44,7 +44,7 @@ pub(crate) struct Nodes {
     /// The way from each node to each other one; none where the nodes reach each other directly.
     ways: Vec<Vec<Option<Proxy>>>,
     /// Held as long as the nodes may start again.
-    _network: Loopback,
+    network: Loopback,
 }
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -80,19 +80,18 @@ impl Nodes {
             std::fs::write(&file, text).expect("written");
             files.push(file);
         }
-        let mut nodes = Nodes { folder, names, http, files, children: Vec::new(), ways, _network: network };
+        let mut nodes = Nodes { folder, names, http, files, children: Vec::new(), ways, network };
         nodes.children.resize_with(members, || None);
         nodes.start_all();
         nodes
     }
 
-    /// So many nodes of a file that all of them read, each under its address.
-    pub(crate) fn of_file(folder: TempDir, file: PathBuf, members: usize, network: Loopback) -> Nodes {
-        let http: Vec<SocketAddr> = (0..members).map(|at| network.http(at)).collect();
-        let names: Vec<String> = http.iter().map(SocketAddr::to_string).collect();
-        let files = vec![file; members];
+    /// The nodes of a file that all of them read, by their names; each has the addresses of its position.
+    pub(crate) fn of_file(folder: TempDir, file: PathBuf, names: Vec<String>, network: Loopback) -> Nodes {
+        let http: Vec<SocketAddr> = (0..names.len()).map(|at| network.http(at)).collect();
+        let files = vec![file; names.len()];
         let (children, ways) = (Vec::new(), Vec::new());
-        let mut nodes = Nodes { folder, names, http, files, children, ways, _network: network };
+        let mut nodes = Nodes { folder, names, http, files, children, ways, network };
         nodes.children.resize_with(nodes.names.len(), || None);
         nodes.start_all();
         nodes
@@ -106,6 +105,17 @@ impl Nodes {
             self.wait_ready(at);
         }
         self.wait_members();
+    }
+
+    /// Starts one more node of the file that all of them read; its position.
+    pub(crate) fn add(&mut self, name: &str) -> usize {
+        let at = self.names.len();
+        self.names.push(name.to_owned());
+        self.http.push(self.network.http(at));
+        self.files.push(self.files[0].clone());
+        self.children.push(None);
+        self.start(at);
+        at
     }
 
     pub(crate) fn start(&mut self, at: usize) {

@@ -32,7 +32,8 @@ fn five_nodes() -> Nodes {
     let network = Loopback::new();
     let file = folder.path().join("cachesql.properties");
     std::fs::write(&file, properties(&network)).expect("written");
-    Nodes::of_file(folder, file, 5, network)
+    let names = (0..5).map(|at| network.http(at).to_string()).collect();
+    Nodes::of_file(folder, file, names, network)
 }
 
 #[test]

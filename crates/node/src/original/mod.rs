@@ -159,7 +159,7 @@ impl<'a> Original<'a> {
 
     /// The tables and what they are loaded by: configured ones first, then those that were created here.
     pub fn list(&self) -> Vec<TableListing> {
-        let configured = &self.node.tables;
+        let configured = &self.node.configured.load().tables;
         let mut listing: Vec<TableListing> = configured
             .iter()
             .map(|table| TableListing {

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::member::Member;
 use super::members::MembersChange;
+use crate::config::ClusterConfig;
 use crate::entry::Entry;
 use crate::error::NodeError;
 use crate::log::{Lead, Log, Settled, Submitted};
@@ -181,8 +182,13 @@ impl<D: Disk + Clone> Log for ReplicatedLog<D> {
         })
     }
 
+    fn reconfigure(&self, cluster: ClusterConfig) -> BoxFuture<'_, Result<(), NodeError>> {
+        let Some(member) = &self.member else { return Box::pin(std::future::ready(Ok(()))) };
+        Box::pin(async { member.reconfigure(cluster).await.map_err(|error| self.refused(error)) })
+    }
+
     fn status(&self) -> Option<GroupStatus> {
-        let failover = self.member.as_ref()?.cluster.failover;
+        let failover = self.member.as_ref()?.cluster.load().failover;
         Some(GroupStatus::of(&self.group.status(), failover))
     }
 

@@ -3,12 +3,13 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use cachesql_group::disk::Disk;
 #[cfg(feature = "simulation")]
 use cachesql_group::simulation::PlantedBug;
 use cachesql_group::{Group, ProposeError};
-use cachesql_peer::{Call, CallError, Lane, NodeName, Refusal, Service, Services};
+use cachesql_peer::{Call, CallError, Directory, Lane, NodeName, Refusal, Service, Services};
 use cachesql_types::limits;
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as TurnMutex, mpsc, oneshot, watch};
@@ -30,8 +31,10 @@ use crate::tasks::stopped;
 pub(crate) struct Member<D: Disk + Clone> {
     pub(super) group: Arc<Group<D, State>>,
     pub(super) way: Way,
+    /// Which nodes there are, and where.
+    pub(super) directory: Directory,
     /// Who is to be a member, and how they fail over.
-    pub(super) cluster: ClusterConfig,
+    pub(super) cluster: ArcSwap<ClusterConfig>,
     /// Members are changed one at a time.
     pub(super) changing: TurnMutex<()>,
     /// When this member last knew that its rows were the newest.
@@ -48,11 +51,13 @@ impl<D: Disk + Clone> Member<D> {
     pub(super) fn new(
         group: Arc<Group<D, State>>,
         way: Way,
+        directory: Directory,
         cluster: ClusterConfig,
     ) -> (Arc<Member<D>>, mpsc::Receiver<Question>) {
         let (questions, asked) = mpsc::channel(limits::WRITE_QUEUE);
         let (changing, fresh, carrier) = (TurnMutex::new(()), Mutex::new(None), OnceLock::new());
-        (Arc::new(Member { group, way, cluster, changing, fresh, questions, carrier }), asked)
+        let cluster = ArcSwap::from_pointee(cluster);
+        (Arc::new(Member { group, way, directory, cluster, changing, fresh, questions, carrier }), asked)
     }
 
     /// This node's name.

@@ -12,10 +12,11 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::member::Member;
+use super::nodes_of;
 use super::presence::Presence;
 use super::way::{MEMBERS, PRESENCE};
 use crate::bytes_of::{ReadError, end, put_number, put_tagged, put_text, take_byte, take_number, take_text};
-use crate::config::Failover;
+use crate::config::{ClusterConfig, Failover};
 use crate::tasks::stopped;
 
 /// A change of who the members are, which only the leader makes.
@@ -97,7 +98,8 @@ impl<D: Disk + Clone> Member<D> {
 
     /// One try; the nodes that could not be asked, when that is what keeps it from succeeding.
     async fn try_to_settle(&self) -> Vec<String> {
-        let others: Vec<&String> = self.cluster.members.iter().filter(|name| name.as_str() != self.node()).collect();
+        let cluster = self.cluster.load_full();
+        let others: Vec<&String> = cluster.members.iter().filter(|name| name.as_str() != self.node()).collect();
         let answers = join_all(others.iter().map(|name| self.presence_of(name))).await;
         let inside = others
             .iter()
@@ -113,7 +115,8 @@ impl<D: Disk + Clone> Member<D> {
         }
         let unheard = others.iter().zip(&answers).filter(|(_, answer)| answer.is_none());
         let missing: Vec<String> = unheard.map(|(name, _)| (*name).clone()).collect();
-        if missing.is_empty() && self.founder() == self.node() {
+        let founder = cluster.leader.as_ref().or(cluster.members.first());
+        if missing.is_empty() && founder.is_none_or(|founder| founder == self.node()) {
             let itself = [(self.group.number(), self.node().to_owned())].into();
             match self.group.found(itself).await {
                 Ok(()) => tracing::info!(group = &*self.way.group, "founded the group"),
@@ -121,10 +124,6 @@ impl<D: Disk + Clone> Member<D> {
             }
         }
         missing
-    }
-
-    fn founder(&self) -> &str {
-        self.cluster.leader.as_deref().or(self.cluster.members.first().map(String::as_str)).unwrap_or(self.node())
     }
 
     async fn presence_of(&self, name: &str) -> Option<Presence> {
@@ -144,7 +143,7 @@ impl<D: Disk + Clone> Member<D> {
         let _turn = self.changing.lock().await;
         match change {
             MembersChange::Join { number, name } => {
-                if !self.cluster.members.contains(&name) {
+                if !self.cluster.load().members.contains(&name) {
                     return Err(ProposeError::Members(format!("node {name:?} is not a member in this node's file")));
                 }
                 if self.group.status().members.iter().any(|member| member.number == number) {
@@ -197,6 +196,15 @@ impl<D: Disk + Clone> Member<D> {
                 () = stopped(&mut stop) => return,
                 () = sleep(limits::MEMBERS_LOOK) => {}
             }
+            if self.should_vote_alone() {
+                let _turn = self.changing.lock().await;
+                // It may have been handed over meanwhile.
+                if self.should_vote_alone()
+                    && let Err(error) = self.group.set_voters([self.group.number()].into(), true).await
+                {
+                    tracing::warn!(%error, "the members cannot be changed");
+                }
+            }
             if let Some((number, gone)) = self.next_promotion().await {
                 let _turn = self.changing.lock().await;
                 let changed = match number {
@@ -211,14 +219,42 @@ impl<D: Disk + Clone> Member<D> {
         }
     }
 
+    /// Makes of the nodes and the members what is configured now. Those who are members no more are taken out, by whoever leads,
+    /// before this node knows them no more.
+    pub(super) async fn reconfigure(&self, cluster: ClusterConfig) -> Result<(), ProposeError> {
+        let wrong = |error: cachesql_peer::IdentityError| ProposeError::Members(error.to_string());
+        let nodes = nodes_of(&cluster).map_err(wrong)?;
+        for (name, address) in &nodes {
+            self.directory.insert(name.clone(), address.clone());
+        }
+        let members = cluster.members.clone();
+        let before = self.cluster.swap(Arc::new(cluster));
+        for gone in before.members.iter().filter(|name| !members.contains(name)) {
+            let is_in = self.group.status().members.iter().any(|member| member.name == *gone);
+            if is_in && self.group.leader().0 {
+                self.change_members(MembersChange::Leave(gone.clone())).await?;
+            }
+        }
+        self.directory.replace(nodes);
+        Ok(())
+    }
+
+    /// Whether others vote although an operator is to say who leads: so it is once that was configured while they did.
+    fn should_vote_alone(&self) -> bool {
+        let status = self.group.status();
+        let votes = |own: bool| status.members.iter().any(|m| m.votes && (m.number == self.group.number()) == own);
+        self.cluster.load().failover == Failover::Manual && status.leads && votes(true) && votes(false)
+    }
+
     /// A member that should vote and has caught up, with those whose place it takes; or only those who are gone for good.
     async fn next_promotion(&self) -> Option<(Option<u64>, BTreeSet<u64>)> {
         let status = self.group.status();
         if !status.leads {
             return None;
         }
+        let cluster = self.cluster.load_full();
         let mut by_name: BTreeMap<&str, Vec<&Standing>> = BTreeMap::new();
-        for member in status.members.iter().filter(|member| self.cluster.members.contains(&member.name)) {
+        for member in status.members.iter().filter(|member| cluster.members.contains(&member.name)) {
             by_name.entry(&member.name).or_default().push(member);
         }
         let last = status.last.unwrap_or(0);
@@ -227,7 +263,7 @@ impl<D: Disk + Clone> Member<D> {
                 continue;
             }
             let current = match &standings[..] {
-                [only] if only.votes || self.cluster.failover == Failover::Manual => continue,
+                [only] if only.votes || cluster.failover == Failover::Manual => continue,
                 [only] => only.number,
                 // It lost its disk, and is in again: which of its numbers it has now, only it knows.
                 _ => match self.presence_of(name).await {
@@ -240,7 +276,7 @@ impl<D: Disk + Clone> Member<D> {
             let Some(standing) = standings.iter().find(|member| member.number == current) else { continue };
             let caught_up =
                 standing.matched.is_some_and(|matched| matched.saturating_add(limits::CAUGHT_UP_ENTRIES) >= last);
-            let promoted = caught_up && !standing.votes && self.cluster.failover == Failover::Automatic;
+            let promoted = caught_up && !standing.votes && cluster.failover == Failover::Automatic;
             if promoted {
                 return Some((Some(current), gone));
             }

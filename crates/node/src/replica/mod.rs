@@ -18,7 +18,7 @@ use bytes::Bytes;
 use cachesql_group::disk::{Disk, Folder};
 use cachesql_group::transport::{Transport, TransportError, Urgency};
 use cachesql_group::{Drive, Group, GroupConfig};
-use cachesql_peer::{Directory, Endpoint, Identity as PeerIdentity, Network, NodeName, PeerDoor, Peers};
+use cachesql_peer::{Directory, Endpoint, Identity as PeerIdentity, IdentityError, Network, NodeName, PeerDoor, Peers};
 use cachesql_types::limits;
 use futures::future::BoxFuture;
 use tokio::time::{Instant, sleep};
@@ -98,10 +98,8 @@ pub(crate) async fn start_member<D: Disk + Clone, N: Network + Clone>(
     let wrong = |error: &dyn std::fmt::Display| NodeError::Config(format!("peers: {error}"));
     let identity = Identity::of(&disk, &config.group, &config.name, config.seed).map_err(|error| named(&error))?;
     let peer = PeerIdentity::new(&cluster.name, &config.name, cluster.secret.bytes()).map_err(|error| wrong(&error))?;
-    let node = |(name, address): &(String, String)| Ok((NodeName::new(name)?, address.clone()));
-    let nodes: Result<Vec<_>, cachesql_peer::IdentityError> = cluster.nodes.iter().map(node).collect();
-    let directory = Directory::new(nodes.map_err(|error| wrong(&error))?);
-    let endpoint = Endpoint::new(peer, directory, cluster.randomness.clone());
+    let directory = Directory::new(nodes_of(cluster).map_err(|error| wrong(&error))?);
+    let endpoint = Endpoint::new(peer, directory.clone(), cluster.randomness.clone());
     let door = PeerDoor::bind(network.clone(), &cluster.listen, endpoint.clone()).await;
     let door = door.map_err(|error| NodeError::Config(error.to_string()))?;
     let own = endpoint.identity.node.clone();
@@ -109,7 +107,7 @@ pub(crate) async fn start_member<D: Disk + Clone, N: Network + Clone>(
 
     let group = group_config(config, identity.number, drive);
     let group = Group::start(group, disk, state, Arc::new(way.clone())).await.map_err(|error| named(&error))?;
-    let (member, questions) = Member::new(Arc::new(group), way, cluster.clone());
+    let (member, questions) = Member::new(Arc::new(group), way, directory, cluster.clone());
     let presence = Tasks::new();
     let mut stop = presence.stop_signal();
     let services = member.services();
@@ -118,6 +116,11 @@ pub(crate) async fn start_member<D: Disk + Clone, N: Network + Clone>(
     presence.spawn(member.clone().settle(presence.stop_signal()));
     presence.spawn(member.clone().keep_members(presence.stop_signal()));
     Ok(ReplicatedLog::of_member(member, presence))
+}
+
+/// The nodes of a cluster as they are called by.
+fn nodes_of(cluster: &ClusterConfig) -> Result<Vec<(NodeName, String)>, IdentityError> {
+    cluster.nodes.iter().map(|(name, address)| Ok((NodeName::new(name)?, address.clone()))).collect()
 }
 
 /// Nobody else is there.

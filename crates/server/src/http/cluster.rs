@@ -246,3 +246,15 @@ pub(crate) async fn change(call: &mut Call<'_>) -> Result<Response<AnswerBody>, 
     }
     Ok(json(StatusCode::OK, describe(call, true)))
 }
+
+/// `POST /v1/cluster/reload`: this node reads its configuration again.
+pub(crate) async fn reload(call: &mut Call<'_>) -> Result<Response<AnswerBody>, Failure> {
+    call.read_body().await?;
+    let reloaded = call.node().reload().await?;
+    let mut out = Vec::from(b"{\"changed\":");
+    list(&mut out, &reloaded.changed, |out, change| write_string(out, change));
+    out.extend_from_slice(b",\"restart\":");
+    list(&mut out, &reloaded.restart, |out, what| write_string(out, what));
+    out.push(b'}');
+    Ok(json(StatusCode::OK, out))
+}

@@ -75,6 +75,10 @@ async fn others(call: &mut Call<'_>) -> Result<Response<AnswerBody>, Failure> {
             Method::POST => cluster::change(call).await,
             _ => Err(Failure::method_not_allowed("POST")),
         },
+        "/v1/cluster/reload" => match *call.method() {
+            Method::POST => cluster::reload(call).await,
+            _ => Err(Failure::method_not_allowed("POST")),
+        },
         path => {
             let found =
                 ["/", "/dashboard.js", "/dashboard.css", "/healthz", "/readyz", "/metrics", "/rest", "/v1/tables"];

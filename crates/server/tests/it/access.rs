@@ -19,7 +19,7 @@ async fn an_address_that_others_reach_wants_a_token_or_the_word() {
 }
 
 /// Every route, with every method that it has.
-const ROUTES: [(&str, &str); 20] = [
+const ROUTES: [(&str, &str); 21] = [
     ("GET", "/"),
     ("GET", "/dashboard.js"),
     ("GET", "/healthz"),
@@ -37,6 +37,7 @@ const ROUTES: [(&str, &str); 20] = [
     ("GET", "/v1/cluster"),
     ("POST", "/v1/cluster/transfer"),
     ("POST", "/v1/cluster/leave"),
+    ("POST", "/v1/cluster/reload"),
     ("GET", "/cache/get?table=people&column=id&value=1"),
     ("POST", "/cache/truncate?table=people"),
     ("GET", "/nothing"),

@@ -2,6 +2,7 @@
 
 mod announce;
 mod progress;
+mod reload;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,7 +37,8 @@ pub(super) async fn run(arguments: ServeArguments) -> Result<(), Failure> {
             format!("node {name:?} opens no door (`http`), so that nothing could ask it; --http ADDRESS opens one");
         return Err(ConfigError::Unusable(why).into());
     };
-    let node_config = node_config(&configuration, node_section)?;
+    let mut node_config = node_config(&configuration, node_section)?;
+    node_config.reread = Some(reload::reread(file, &configuration, node_section, arguments.clone()));
     let memory_bytes = node_config.memory_bytes;
 
     // The door first: an address that is taken is better known before an hour of loading than after it.
@@ -44,6 +46,7 @@ pub(super) async fn run(arguments: ServeArguments) -> Result<(), Failure> {
     let address = door.local_address();
     let stop = Stop::on_signals(arguments.with_parent)?;
     let node = Node::start(node_config).await.map_err(|e| Failure::Failed(e.to_string()))?;
+    reload::on_hangup(node.clone())?;
     let kept = match &node_section.data {
         Some(folder) => format!("what it acknowledges is kept in {}", folder.display()),
         None => "nothing is kept over a restart: tables are loaded from their origins".to_owned(),
