@@ -259,10 +259,9 @@ impl<D: Disk + Clone> Member<D> {
         }
         let last = status.last.unwrap_or(0);
         for (name, standings) in by_name {
-            if standings.iter().any(|member| member.number == self.group.number()) {
-                continue;
-            }
             let current = match &standings[..] {
+                // The one that leads, under its own number.
+                several if several.iter().any(|member| member.number == self.group.number()) => self.group.number(),
                 [only] if only.votes || cluster.failover == Failover::Manual => continue,
                 [only] => only.number,
                 // It lost its disk, and is in again: which of its numbers it has now, only it knows.
@@ -276,7 +275,9 @@ impl<D: Disk + Clone> Member<D> {
             let Some(standing) = standings.iter().find(|member| member.number == current) else { continue };
             let caught_up =
                 standing.matched.is_some_and(|matched| matched.saturating_add(limits::CAUGHT_UP_ENTRIES) >= last);
-            let promoted = caught_up && !standing.votes && cluster.failover == Failover::Automatic;
+            // Where a leader was lost in the middle of this, both of its numbers vote: then it is done to its end.
+            let replaces = standings.iter().any(|member| member.votes && member.number != current);
+            let promoted = caught_up && (!standing.votes || replaces) && cluster.failover == Failover::Automatic;
             if promoted {
                 return Some((Some(current), gone));
             }
