@@ -1,4 +1,4 @@
-//! One write as a group's log carries it.
+//! Writes as a group's log carries them: one, or several that were planned at the same time.
 //!
 //! A member that leads plans its writes on top of each other before any of them is agreed on. So each says after which
 //! other it was planned: where that one was not the last to be applied, because another leader came between or the one before it
@@ -50,6 +50,47 @@ const TAG_PLAIN: u8 = 1;
 /// The same, but before the operations the request's id with its length in one byte, its fingerprint in eight bytes, and its
 /// outcomes with their length in four.
 const TAG_ANSWERED: u8 = 2;
+/// Several, each planned after the one before it: how many in four bytes, and each with its length in four bytes.
+const TAG_SEVERAL: u8 = 3;
+
+/// One write as a log takes it.
+#[derive(Clone, Debug)]
+pub struct Packed {
+    /// The write.
+    pub entry: Entry,
+    /// The same as bytes; none where the log keeps none.
+    pub bytes: Bytes,
+}
+
+/// The bytes of writes that are proposed together; those of one are its own.
+pub(crate) fn join(writes: &[Packed]) -> Bytes {
+    if let [only] = writes {
+        return only.bytes.clone();
+    }
+    let length = writes.iter().map(|write| write.bytes.len().saturating_add(4)).sum::<usize>();
+    let mut bytes = Vec::with_capacity(length.saturating_add(5));
+    bytes.push(TAG_SEVERAL);
+    // There are no more than one proposal may have.
+    bytes.extend_from_slice(&u32::try_from(writes.len()).unwrap_or(u32::MAX).to_le_bytes());
+    for write in writes {
+        // The writer puts no more together than a message may have.
+        bytes.extend_from_slice(&u32::try_from(write.bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
+        bytes.extend_from_slice(&write.bytes);
+    }
+    bytes.into()
+}
+
+/// The bytes of each of the writes that were proposed together.
+pub(crate) fn split(bytes: &[u8]) -> Result<Vec<&[u8]>, EntryError> {
+    let Some((&TAG_SEVERAL, mut rest)) = bytes.split_first() else { return Ok(vec![bytes]) };
+    let count = u32::from_le_bytes(read_array(&mut rest)?);
+    let mut writes = Vec::new();
+    while !rest.is_empty() {
+        let length = u32::from_le_bytes(read_array(&mut rest)?);
+        writes.push(take(&mut rest, usize::try_from(length).map_err(|_| EntryError::Truncated)?)?);
+    }
+    if u32::try_from(writes.len()).ok() == Some(count) && count > 0 { Ok(writes) } else { Err(EntryError::Truncated) }
+}
 
 impl Entry {
     /// The bytes that a log keeps.

@@ -55,7 +55,7 @@ pub use config::{
     TableConfig, TableSource,
 };
 pub use counters::Counters;
-pub use entry::{Answered, Entry, EntryError, Place};
+pub use entry::{Answered, Entry, EntryError, Packed, Place};
 pub use error::NodeError;
 pub use log::{Lead, LocalLog, Log, Settled, Submitted};
 pub use memory::{MemoryReport, TableMemoryReport};

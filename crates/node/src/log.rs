@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use tokio::time::Instant;
 
 use crate::config::ClusterConfig;
-use crate::entry::Entry;
+use crate::entry::{Entry, Packed};
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::replica::MembersChange;
@@ -26,9 +26,14 @@ pub trait Log: Send + Sync {
         self.lead()
     }
 
-    /// Hands a write over. Only the writer calls this, one entry at a time: entries take their places in the order of the
-    /// calls. What it answers ends once the write can no longer be lost, and was applied here, or will never be.
-    fn submit(&self, entry: Entry) -> BoxFuture<'_, Result<Submitted, NodeError>>;
+    /// Makes a write what this log takes, or refuses it because it cannot be taken.
+    fn pack(&self, entry: Entry) -> Result<Packed, NodeError> {
+        Ok(Packed { entry, bytes: Bytes::new() })
+    }
+
+    /// Hands writes over that were planned one after the other; all of them take one place, and are agreed on together or not at
+    /// all. Only the writer calls this, and waits for it: they take their places in the order of the calls. What it answers ends once the write can no longer be lost, and was applied here, or will never be.
+    fn submit(&self, writes: Vec<Packed>) -> BoxFuture<'_, Result<Submitted, NodeError>>;
 
     /// Who may propose writes now, as far as this member knows.
     fn leader(&self) -> Lead {
@@ -101,15 +106,15 @@ pub enum Lead {
     Nobody,
 }
 
-/// A write on its way.
+/// Writes on their way.
 pub type Submitted = BoxFuture<'static, Result<Settled, NodeError>>;
 
-/// What became of a write that was agreed on.
+/// What became of writes that were agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// Its position.
+    /// Their position.
     pub index: LogIndex,
-    /// False when it came after another write than the one that it was planned after, and did nothing.
+    /// False when they came after another write than the one that they were planned after, and did nothing.
     pub applied: bool,
 }
 
@@ -128,9 +133,12 @@ impl Log for LocalLog {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn submit(&self, entry: Entry) -> BoxFuture<'_, Result<Submitted, NodeError>> {
+    fn submit(&self, writes: Vec<Packed>) -> BoxFuture<'_, Result<Submitted, NodeError>> {
         let index = self.0.index().next();
-        let settled = self.0.apply_entry(index, entry).map(|applied| Settled { index, applied });
+        let settled = self
+            .0
+            .apply_entries(index, writes.into_iter().map(|write| write.entry))
+            .map(|applied| Settled { index, applied });
         let settled = settled.map_err(|fence| NodeError::Fenced(fence.0));
         let submitted: Submitted = Box::pin(std::future::ready(settled));
         Box::pin(std::future::ready(Ok(submitted)))

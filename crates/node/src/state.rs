@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::core::Core;
-use crate::entry::{Answered, Entry, Head, Place, read_answered, read_array, read_place, write_answered};
+use crate::entry::{Answered, Entry, Head, Place, read_answered, read_array, read_place, split, write_answered};
 use crate::error::NodeError;
 use crate::remembered::{Remembered, RequestKey, RequestMemory};
 
@@ -93,42 +93,54 @@ impl State {
         self.inner.lock().remembered.find(key)
     }
 
-    /// Applies an entry that need not be read. False when it does nothing: see [`Entry`].
-    pub fn apply_entry(&self, index: LogIndex, entry: Entry) -> Result<bool, Fence> {
-        let (place, after) = (entry.place, entry.after);
-        self.apply_at(index, place, after, || Ok(entry))
+    /// Applies writes that were proposed together and need not be read. False when they do nothing: see [`Entry`].
+    pub fn apply_entries(&self, index: LogIndex, entries: impl IntoIterator<Item = Entry>) -> Result<bool, Fence> {
+        let writes = entries.into_iter().map(|entry| Ok((entry.place, entry.after, move || Ok(entry))));
+        self.apply_all(index, writes)
     }
 
-    fn apply_at(
+    /// Applies writes that were proposed together: all of them, or none where the first one does nothing. Readers see them together,
+    /// since they have one position.
+    fn apply_all<E: FnOnce() -> Result<Entry, Fence>>(
         &self,
         index: LogIndex,
-        place: Place,
-        after: Place,
-        entry: impl FnOnce() -> Result<Entry, Fence>,
+        writes: impl Iterator<Item = Result<(Place, Place, E), Fence>>,
     ) -> Result<bool, Fence> {
         let mut inner = self.inner.lock();
-        #[cfg(feature = "simulation")]
-        let after = if PlantedBug::AfterNotChecked.is_planted() { inner.last } else { after };
-        if after != inner.last {
-            return Ok(false);
-        }
-        let (snapshot, answered) = match inner.take_rehearsed(place) {
-            // Made of the very state that this member has now: there is one that the entry `after` left.
-            Some(Rehearsed { snapshot, answered, .. }) => (snapshot.at(index), answered),
-            None => {
-                let entry = entry()?;
-                let newest = self.core.snapshot();
-                let applied = newest.apply(index, &entry.operations);
-                // The proposer applied it to the same state. What is refused here makes this member another than that one.
-                let (snapshot, _) = applied.map_err(|error| Fence(format!("log index {index}: {error}")))?;
-                (snapshot, entry.answered)
+        let mut newest: Option<GroupSnapshot> = None;
+        for write in writes {
+            let (place, after, entry) = write?;
+            #[cfg(feature = "simulation")]
+            let after = if PlantedBug::AfterNotChecked.is_planted() { inner.last } else { after };
+            if after != inner.last {
+                return match newest {
+                    None => Ok(false),
+                    Some(_) => Err(Fence(format!("log index {index}: writes of one proposal are not planned in turn"))),
+                };
             }
-        };
-        inner.last = place;
-        if let Some(answered) = answered {
-            inner.remembered.remember(answered, index);
+            let (snapshot, answered) = match inner.take_rehearsed(place) {
+                // Made of the very state that this member has now: there is one that the entry `after` left.
+                Some(Rehearsed { snapshot, answered, .. }) => (snapshot.at(index), answered),
+                None => {
+                    let entry = entry()?;
+                    let applied = match &newest {
+                        None => self.core.read_now(|newest| newest.apply(index, &entry.operations)),
+                        Some(newest) => newest.apply_more(&entry.operations),
+                    };
+                    // The proposer applied it to the same state. What is refused here makes this member another than that one.
+                    let (snapshot, _) = applied.map_err(|error| Fence(format!("log index {index}: {error}")))?;
+                    (snapshot, entry.answered)
+                }
+            };
+            inner.last = place;
+            if let Some(answered) = answered {
+                inner.remembered.remember(answered, index);
+            }
+            newest = Some(snapshot);
         }
-        self.core.publish(snapshot);
+        if let Some(newest) = newest {
+            self.core.publish(newest);
+        }
         Ok(true)
     }
 }
@@ -155,9 +167,12 @@ pub(crate) fn was_applied(outcome: &Bytes) -> bool {
 impl Machine for State {
     fn apply(&self, index: u64, proposal: &Bytes) -> Result<Bytes, Fence> {
         let unread = |error: &dyn std::fmt::Display| Fence(format!("log index {index}: {error}"));
-        let (head, _) = Head::split(proposal).map_err(|error| unread(&error))?;
-        let entry = || Entry::decode(proposal).map_err(|error| unread(&error));
-        let applied = self.apply_at(LogIndex(index), head.place, head.after, entry)?;
+        let writes = split(proposal).map_err(|error| unread(&error))?;
+        let read = |bytes| {
+            let (head, _) = Head::split(bytes).map_err(|error| unread(&error))?;
+            Ok((head.place, head.after, move || Entry::decode(bytes).map_err(|error| unread(&error))))
+        };
+        let applied = self.apply_all(LogIndex(index), writes.into_iter().map(read))?;
         self.note_growth(proposal.len());
         Ok(Bytes::from_static(if applied { APPLIED } else { SUPERSEDED }))
     }

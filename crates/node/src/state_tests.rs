@@ -5,6 +5,7 @@ use cachesql_types::{Column, DataType, TableSchema, Value};
 
 use super::*;
 use crate::config::NodeConfig;
+use crate::entry::{Packed, join};
 
 fn state() -> State {
     State::new(Arc::new(Core::new(&NodeConfig::new(1 << 30))))
@@ -54,6 +55,63 @@ fn a_write_planned_before_another_came_does_nothing() {
     // Positions of the log may be taken by what is no write.
     assert_eq!(apply(&state, 9, &entry(place(2, 1), place(1, 1), vec![put(2)])), Ok(true));
     assert_eq!((ids(&state), state.index()), (vec![1, 2], LogIndex(9)));
+}
+
+fn together(entries: Vec<Entry>) -> Bytes {
+    let packed = |entry: Entry| Packed { bytes: entry.encode().into(), entry };
+    join(&entries.into_iter().map(packed).collect::<Vec<_>>())
+}
+
+#[test]
+fn writes_that_were_proposed_together_are_applied_together_or_not_at_all() {
+    let (state, last) = (with_a_row(), place(1, 1));
+    let next = |after: Place| {
+        [2_u64, 3, 4].map(|step| {
+            let before = if step == 2 { after } else { place(1, step - 1) };
+            let key = RequestKey::new(&step.to_string(), "insert").expect("sound id");
+            let answered = Some(Answered { key, outcomes: Bytes::new() });
+            Entry { answered, ..entry(place(1, step), before, vec![put(i64::try_from(step).expect("small"))]) }
+        })
+    };
+    let superseded = state.apply(4, &together(next(place(7, 7)).into())).expect("sound");
+    assert!(!was_applied(&superseded));
+    assert_eq!((ids(&state), state.index()), (vec![1], LogIndex(3)));
+    let published = state.core.published();
+    assert!(was_applied(&state.apply(5, &together(next(last).into())).expect("sound")));
+    assert_eq!((ids(&state), state.index(), state.newest().1), (vec![1, 2, 3, 4], LogIndex(5), place(1, 4)));
+    assert_eq!(*published.borrow(), LogIndex(5));
+    for step in [2, 3, 4] {
+        let key = RequestKey::new(&step.to_string(), "insert").expect("sound id");
+        assert_eq!(state.remembered(&key).expect("the same request").expect("remembered").index, LogIndex(5));
+    }
+    // What the proposer rehearsed of them is not applied again, whatever the bytes say.
+    let proposer = with_a_row();
+    let mut rows = proposer.core.snapshot();
+    // Its own positions are lower than the one that they get.
+    for entry in next(last) {
+        rows = rows.apply(rows.index().next(), &entry.operations).expect("new keys").0;
+        proposer.expect(Rehearsed { place: entry.place, snapshot: rows.clone(), answered: entry.answered });
+    }
+    let wrong = next(last).map(|known| Entry { operations: Arc::new(vec![put(1)]), ..known });
+    assert!(was_applied(&proposer.apply(8, &together(wrong.into())).expect("as rehearsed")));
+    assert_eq!((ids(&proposer), proposer.index()), (vec![1, 2, 3, 4], LogIndex(8)));
+}
+
+#[test]
+fn a_proposal_that_is_none_is_a_fence_and_readers_see_none_of_it() {
+    let state = with_a_row();
+    let [second, third] = [2, 3].map(|step| entry(place(1, step), place(1, step - 1), vec![put(7)]));
+    let whole = together(vec![second.clone(), third]);
+    for cut in 1..whole.len() {
+        assert!(state.apply(4, &whole.slice(..cut)).is_err(), "cut at {cut}");
+    }
+    let elsewhere = entry(place(1, 3), place(5, 5), vec![put(8)]);
+    let refused = with_a_row().apply(4, &together(vec![second, elsewhere])).expect_err("not planned in turn");
+    assert!(refused.0.contains("not planned in turn"), "{refused}");
+    // The third has the second's key.
+    let refused = state.apply(4, &whole).expect_err("the key is there");
+    assert!(refused.0.starts_with("log index 4: "), "{refused}");
+    assert_eq!((ids(&state), state.index()), (vec![1], LogIndex(3)));
 }
 
 #[test]

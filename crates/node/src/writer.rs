@@ -2,7 +2,7 @@
 //!
 //! 1. plan: what was asked for becomes row operations, against the newest snapshot;
 //! 2. rehearse: the operations are applied to that snapshot in private; a refusal ends the write here, with nothing logged;
-//! 3. log: the operations take their position in the group's log;
+//! 3. log: the operations take their position in the group's log, together with those of others that have come meanwhile;
 //! 4. publish: the rehearsed snapshot becomes the newest;
 //! 5. answer, with the position.
 //!
@@ -18,10 +18,10 @@ use futures::FutureExt as _;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::core::{Core, sql_error};
-use crate::entry::{Answered, Entry, Place};
+use crate::entry::{Answered, Entry, Packed, Place};
 use crate::error::NodeError;
 use crate::flight::{Flight, Reply};
-use crate::log::{Log, Settled, Submitted};
+use crate::log::Log;
 use crate::outcome::Outcome;
 use crate::remembered::RequestKey;
 use crate::request::Statement;
@@ -131,7 +131,9 @@ impl Writer {
         let (sender, messages) = mpsc::channel(limits::WRITE_QUEUE);
         let flight = Flight::new(core.clone());
         let run = Run { is_open: false, number: 0, last: Place::default(), head: GroupSnapshot::empty() };
-        let task = WriterTask { core, state, log, messages, flight, run, next_run: seed.max(1) };
+        let (planned, planned_bytes) = (Vec::new(), 0);
+        let task =
+            WriterTask { core, state, log, messages, flight, planned, planned_bytes, run, next_run: seed.max(1) };
         (Writer(sender), task.run())
     }
 
@@ -163,6 +165,9 @@ struct WriterTask {
     log: Arc<dyn Log>,
     messages: mpsc::Receiver<Message>,
     flight: Flight,
+    /// Writes that are planned, and not proposed yet.
+    planned: Vec<Packed>,
+    planned_bytes: usize,
     run: Run,
     next_run: u64,
 }
@@ -186,29 +191,48 @@ impl Run {
     }
 }
 
-/// A write that was handed to the log.
-struct Proposed {
-    submitted: Submitted,
-    outcomes: Arc<Vec<Outcome>>,
-    /// About as many bytes as it has on its way to the other members.
-    bytes: usize,
+/// What a write has come to, once it is planned.
+enum Ready {
+    /// It waits to be proposed, and these are its outcomes if it is agreed on.
+    Packed(Packed, GroupSnapshot, Arc<Vec<Outcome>>),
+    /// There is nothing to agree on.
+    Nothing,
 }
 
 impl WriterTask {
     async fn run(mut self) {
         loop {
+            if !self.planned.is_empty() && (self.flight.is_quiet() || self.is_full() && self.flight.has_room()) {
+                self.propose().await;
+            }
             let message = tokio::select! {
                 biased;
                 () = self.flight.landing() => continue,
-                message = self.messages.recv(), if self.flight.has_room() => message,
+                message = self.messages.recv(), if !self.is_full() => message,
             };
-            match message {
-                None => break,
-                Some(Message::Close) => self.messages.close(),
-                Some(Message::Write(job)) => self.serve(job).await,
+            let Some(message) = message else { break };
+            self.take(message).await;
+            // What has come by now is proposed together.
+            while !self.is_full()
+                && let Ok(message) = self.messages.try_recv()
+            {
+                self.take(message).await;
             }
         }
+        self.propose().await;
         self.flight.landed().await;
+    }
+
+    async fn take(&mut self, message: Message) {
+        match message {
+            Message::Close => self.messages.close(),
+            Message::Write(job) => self.serve(job).await,
+        }
+    }
+
+    /// Whether nothing can be put into the next proposal any more.
+    fn is_full(&self) -> bool {
+        self.planned.len() >= limits::PROPOSAL_WRITES || self.planned_bytes >= limits::PROPOSAL_BYTES
     }
 
     async fn serve(&mut self, Job { plan, request, reply }: Job) {
@@ -232,15 +256,62 @@ impl WriterTask {
             },
         };
         // All state is immutable and published last, so a panic on the way leaves nothing half done.
-        let proposed = AssertUnwindSafe(self.propose(plan, request.clone())).catch_unwind().await;
-        match proposed {
-            Ok(Ok(Proposed { submitted, outcomes, bytes })) => {
-                self.flight.take_off(submitted, outcomes, request, reply, bytes);
+        let ready = AssertUnwindSafe(self.prepare(plan, request.clone())).catch_unwind().await;
+        match ready {
+            Ok(Ok(Ready::Packed(packed, next, outcomes))) => self.add(packed, next, outcomes, request, reply).await,
+            Ok(Ok(Ready::Nothing)) => {
+                let outcomes = Arc::new(vec![Outcome::written(0, None)]);
+                drop(reply.send(Ok(Written { index: self.state.index(), outcomes, replayed: false })));
             }
             Ok(Err(error)) => drop(reply.send(Err(error))),
-            Err(_) => {
+            Err(_) => drop(reply.send(Err(NodeError::Internal("a write panicked; it was not applied".into())))),
+        }
+    }
+
+    /// Puts a write into the next proposal, and proposes those before it first where they do not go together.
+    async fn add(
+        &mut self,
+        packed: Packed,
+        next: GroupSnapshot,
+        outcomes: Arc<Vec<Outcome>>,
+        key: Option<RequestKey>,
+        reply: Reply,
+    ) {
+        let bytes = packed.bytes.len();
+        if !self.planned.is_empty() && self.planned_bytes.saturating_add(bytes) > limits::PROPOSAL_BYTES {
+            self.propose().await;
+            if !self.run.is_open || self.flight.is_broken() {
+                return drop(reply.send(Err(NodeError::Superseded)));
+            }
+        }
+        let (place, answered) = (packed.entry.place, packed.entry.answered.clone());
+        self.state.expect(Rehearsed { place, snapshot: next.clone(), answered });
+        self.run.last = place;
+        self.run.head = next;
+        let may_ride = packed.entry.operations.iter().all(Operation::changes_rows_only);
+        self.planned_bytes = if may_ride { self.planned_bytes.saturating_add(bytes) } else { limits::PROPOSAL_BYTES };
+        self.planned.push(packed);
+        self.flight.board(outcomes, key, reply);
+    }
+
+    /// Step 3, for all that are planned.
+    async fn propose(&mut self) {
+        let writes = std::mem::take(&mut self.planned);
+        self.planned_bytes = 0;
+        if writes.is_empty() {
+            return;
+        }
+        // They are planned on what was lost.
+        if self.flight.is_broken() {
+            return self.flight.turn_away(&NodeError::Superseded);
+        }
+        let bytes = writes.iter().map(|write| write.bytes.len()).fold(0, usize::saturating_add);
+        match self.log.submit(writes).await {
+            Ok(submitted) => self.flight.take_off(submitted, bytes),
+            Err(error) => {
+                // Where the log took nothing, nothing that comes may be planned on it.
                 self.run.is_open = false;
-                drop(reply.send(Err(NodeError::Internal("a write panicked; it was not applied".into()))));
+                self.flight.turn_away(&error);
             }
         }
     }
@@ -253,17 +324,23 @@ impl WriterTask {
         Ok(Some(Written { index: earlier.index, outcomes: Arc::new(outcomes), replayed: true }))
     }
 
-    /// Steps 1 to 3.
-    async fn propose(&mut self, plan: Plan, request: Option<RequestKey>) -> Result<Proposed, NodeError> {
+    /// Steps 1 and 2.
+    async fn prepare(&mut self, plan: Plan, request: Option<RequestKey>) -> Result<Ready, NodeError> {
         let head = self.run.head.clone();
         let planned = self.flight.beside(make_plan(&self.core, plan, &head)).await?;
         if planned.is_nothing() && request.is_none() {
-            let settled = Settled { index: self.state.index(), applied: true };
-            let submitted: Submitted = Box::pin(std::future::ready(Ok(settled)));
-            return Ok(Proposed { submitted, outcomes: Arc::new(vec![Outcome::written(0, None)]), bytes: 0 });
+            return Ok(Ready::Nothing);
         }
         let operations = Arc::new(planned.operations);
-        let (next, applied) = self.flight.beside(rehearse(head.clone(), operations.clone())).await?;
+        // Whatever changes more than rows has a position of its own.
+        if !operations.iter().all(Operation::changes_rows_only) {
+            self.propose().await;
+            if !self.run.is_open {
+                return Err(NodeError::Superseded);
+            }
+        }
+        let is_first = self.planned.is_empty();
+        let (next, applied) = self.flight.beside(rehearse(head.clone(), operations.clone(), is_first)).await?;
         self.admit(&operations, head.memory().total(), next.memory().total())?;
         if self.flight.is_broken() {
             return Err(NodeError::Superseded);
@@ -272,16 +349,10 @@ impl WriterTask {
             let rows = applied.iter().map(|a| a.rows).fold(0, u64::saturating_add);
             vec![Outcome::written(rows, None)]
         });
-        let bytes = bytes_about(&operations);
         let answered = request.map(|key| Answered { key, outcomes: Outcome::encode(&outcomes) });
         let (place, after) = (self.run.next_place(), self.run.last);
-        self.state.expect(Rehearsed { place, snapshot: next.clone(), answered: answered.clone() });
-        let submitted = self.log.submit(Entry { place, after, answered, operations }).await;
-        // Where the log took nothing, nothing that comes may be planned on it.
-        self.run.is_open = submitted.is_ok();
-        self.run.last = place;
-        self.run.head = next;
-        Ok(Proposed { submitted: submitted?, outcomes: Arc::new(outcomes), bytes })
+        let packed = self.log.pack(Entry { place, after, answered, operations })?;
+        Ok(Ready::Packed(packed, next, Arc::new(outcomes)))
     }
 
     /// Makes sure that there are rows to plan writes on: those that the writes on their way will leave, or, where there is none or one
@@ -291,6 +362,10 @@ impl WriterTask {
             return Ok(());
         }
         self.run.is_open = false;
+        self.planned_bytes = 0;
+        if !std::mem::take(&mut self.planned).is_empty() {
+            self.flight.turn_away(&NodeError::Superseded);
+        }
         self.flight.landed().await;
         if let Some(reason) = self.flight.fenced() {
             return Err(NodeError::Fenced(reason.clone()));
@@ -348,38 +423,26 @@ async fn plan_statements(core: &Core, statements: Vec<Statement>, head: &GroupSn
     Ok(Planned { operations: plan.operations, outcomes: Some(outcomes) })
 }
 
-/// Applies operations to a snapshot in private; many of them where blocking is allowed.
+/// Applies operations to a snapshot in private; many of them where blocking is allowed. `is_first` says that they are the first of
+/// their proposal, which takes a position.
 async fn rehearse(
     head: GroupSnapshot,
     operations: Arc<Vec<Operation>>,
+    is_first: bool,
 ) -> Result<(GroupSnapshot, Vec<Applied>), NodeError> {
-    // Its real position is not known yet, and never lower.
-    let index = head.index().next();
-    if is_small(&operations) {
-        return Ok(head.apply(index, &operations)?);
-    }
-    Ok(unblocked(move || head.apply(index, &operations)).await??)
+    let is_small = is_small(&operations);
+    let apply = move || match is_first {
+        // Its real position is not known yet, and never lower.
+        true => head.apply(head.index().next(), &operations),
+        false => head.apply_more(&operations),
+    };
+    Ok(if is_small { apply()? } else { unblocked(apply).await?? })
 }
 
 /// Runs a computation that may take long on a thread where that harms nobody.
 pub(crate) async fn unblocked<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, NodeError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|failed| NodeError::Internal(format!("a computation broke off: {failed}")))
-}
-
-/// Bytes of one value of a row, when nobody counts.
-const VALUE_BYTES: usize = 32;
-
-fn bytes_about(operations: &[Operation]) -> usize {
-    let bytes = operations.iter().map(|operation| match operation {
-        Operation::LoadRows { batch, .. } => batch.get_array_memory_size(),
-        Operation::Put { rows, .. } => {
-            rows.first().map_or(0, Vec::len).saturating_mul(rows.len()).saturating_mul(VALUE_BYTES)
-        }
-        Operation::Delete { keys, .. } => keys.len().saturating_mul(VALUE_BYTES),
-        _ => 0,
-    });
-    bytes.fold(0, usize::saturating_add)
 }
 
 fn is_small(operations: &[Operation]) -> bool {

@@ -105,6 +105,13 @@ pub enum Operation {
     },
 }
 
+impl Operation {
+    /// Whether it changes rows of a table and nothing else.
+    pub fn changes_rows_only(&self) -> bool {
+        matches!(self, Operation::Put { .. } | Operation::Delete { .. } | Operation::Truncate { .. })
+    }
+}
+
 /// What one operation did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Applied {

@@ -113,12 +113,25 @@ impl GroupSnapshot {
         }
         let mut state = State::clone(&self.0);
         state.index = index;
-        let applied = operations.iter().map(|o| state.apply(o)).collect::<Result<Vec<Applied>, Refusal>>()?;
-        Ok((GroupSnapshot(Arc::new(state)), applied))
+        state.finish(operations)
+    }
+
+    /// Applies further operations at the position that it has: those of a write that is agreed on together with the one before it.
+    /// Only changes of rows: of two snapshots at one position nobody could tell whose definitions are newer.
+    pub fn apply_more(&self, operations: &[Operation]) -> Result<(GroupSnapshot, Vec<Applied>), ApplyError> {
+        if !operations.iter().all(Operation::changes_rows_only) {
+            return Err(ApplyError::Fenced("definitions change at a position that is taken".to_owned()));
+        }
+        State::clone(&self.0).finish(operations)
     }
 }
 
 impl State {
+    fn finish(mut self, operations: &[Operation]) -> Result<(GroupSnapshot, Vec<Applied>), ApplyError> {
+        let applied = operations.iter().map(|o| self.apply(o)).collect::<Result<Vec<Applied>, Refusal>>()?;
+        Ok((GroupSnapshot(Arc::new(self)), applied))
+    }
+
     fn find(&self, name: &str) -> Option<usize> {
         // The exact name is found by its place in the order, for it is what callers nearly always give.
         match self.tables.binary_search_by(|t| t.schema().name.as_str().cmp(name)) {

@@ -201,8 +201,14 @@ pub const REQUEST_ID_BYTES: usize = 128;
 pub const REQUEST_IDS: usize = 65_536;
 /// Bytes that remembered answers may hold together. Members must agree in it, and in [`REQUEST_IDS`].
 pub const REQUEST_ID_OUTCOME_BYTES: usize = 64 << 20;
-/// Writes that are planned on top of each other before the first of them is agreed on.
-pub const WRITES_IN_FLIGHT: usize = 512;
+/// Proposals on their way from which on a write waits for others, to be proposed together with them once one has come back.
+pub const PROPOSALS_AHEAD: usize = 2;
+/// Proposals that may be on their way at a time, when what waits fills them.
+pub const PROPOSALS_IN_FLIGHT: usize = 16;
+/// Writes of one proposal.
+pub const PROPOSAL_WRITES: usize = 128;
+/// Bytes of the writes of one proposal. One that is larger goes alone.
+pub const PROPOSAL_BYTES: usize = 256 << 10;
 /// Time that a write waits to be agreed on, beside the time that its bytes take; what became of it is not known after that.
 pub const WRITE_WAIT: Duration = Duration::from_millis(2_500);
 /// Time that writes on their way are given to be agreed on when a node stops.

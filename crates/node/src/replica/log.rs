@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::member::Member;
 use super::members::MembersChange;
 use crate::config::ClusterConfig;
-use crate::entry::Entry;
+use crate::entry::{Entry, Packed, join};
 use crate::error::NodeError;
 use crate::log::{Lead, Log, Settled, Submitted};
 use crate::node::Node;
@@ -102,15 +102,18 @@ impl<D: Disk + Clone> Log for ReplicatedLog<D> {
         }
     }
 
-    fn submit(&self, entry: Entry) -> BoxFuture<'_, Result<Submitted, NodeError>> {
+    fn pack(&self, entry: Entry) -> Result<Packed, NodeError> {
+        let bytes = Bytes::from(entry.encode());
+        // A log that is given more than it can keep stops, and the member with it.
+        if bytes.len() > self.most_bytes {
+            return Err(NodeError::WriteTooLarge { bytes: bytes.len(), most: self.most_bytes });
+        }
+        Ok(Packed { entry, bytes })
+    }
+
+    fn submit(&self, writes: Vec<Packed>) -> BoxFuture<'_, Result<Submitted, NodeError>> {
         Box::pin(async move {
-            let proposal = entry.encode();
-            // A log that is given more than it can keep stops, and the member with it.
-            let (bytes, most) = (proposal.len(), self.most_bytes);
-            if bytes > most {
-                return Err(NodeError::WriteTooLarge { bytes, most });
-            }
-            let submitted = self.group.submit(proposal.into()).await.map_err(|error| self.refused(error))?;
+            let submitted = self.group.submit(join(&writes)).await.map_err(|error| self.refused(error))?;
             let name = self.name.clone();
             let settled: Submitted = Box::pin(async move {
                 let (index, outcome) = submitted.settled().await.map_err(|error| of_group(&name, error))?;

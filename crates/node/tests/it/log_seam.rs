@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use cachesql_node::{
-    Answered, Entry, GroupSnapshot, LocalLog, Log, Node, NodeConfig, NodeError, Place as EntryPlace, RequestKey,
-    RequestOptions, Settled, State, Statement, Submitted, TableConfig,
+    Answered, Entry, GroupSnapshot, LocalLog, Log, Node, NodeConfig, NodeError, Packed, Place as EntryPlace,
+    RequestKey, RequestOptions, Settled, State, Statement, Submitted, TableConfig,
 };
 use cachesql_types::LogIndex;
 use futures::future::BoxFuture;
@@ -25,9 +25,9 @@ impl Log for RecordingLog {
         self.local.lead()
     }
 
-    fn submit(&self, entry: Entry) -> BoxFuture<'_, Result<Submitted, NodeError>> {
-        self.entries.lock().expect("no panic").push(entry.encode());
-        self.local.submit(entry)
+    fn submit(&self, writes: Vec<Packed>) -> BoxFuture<'_, Result<Submitted, NodeError>> {
+        self.entries.lock().expect("no panic").extend(writes.iter().map(|write| write.entry.encode()));
+        self.local.submit(writes)
     }
 }
 
@@ -39,7 +39,7 @@ impl Log for FullLog {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn submit(&self, _entry: Entry) -> BoxFuture<'_, Result<Submitted, NodeError>> {
+    fn submit(&self, _: Vec<Packed>) -> BoxFuture<'_, Result<Submitted, NodeError>> {
         Box::pin(std::future::ready(Err(NodeError::Internal("no space left".into()))))
     }
 }
@@ -51,10 +51,14 @@ struct HeldLog {
     held: Arc<Mutex<VecDeque<Held>>>,
     count: watch::Sender<usize>,
     /// Agreed on behind the proposer's back, and applied here when this member is to lead again.
-    late: Arc<Mutex<Option<Entry>>>,
+    late: Arc<Mutex<Option<Vec<Packed>>>>,
 }
 
-type Held = (Entry, oneshot::Sender<Result<Settled, NodeError>>);
+fn unpacked(writes: Vec<Packed>) -> impl Iterator<Item = Entry> {
+    writes.into_iter().map(|write| write.entry)
+}
+
+type Held = (Vec<Packed>, oneshot::Sender<Result<Settled, NodeError>>);
 
 impl HeldLog {
     /// A node on such a log, with a table `t`.
@@ -82,9 +86,9 @@ impl HeldLog {
     async fn agree(&self, entries: usize) {
         self.holds(entries).await;
         for _ in 0..entries {
-            let (entry, told) = self.take();
+            let (writes, told) = self.take();
             let index = LogIndex(self.state.index().0 + 3);
-            let applied = self.state.apply_entry(index, entry).expect("what was rehearsed");
+            let applied = self.state.apply_entries(index, unpacked(writes)).expect("what was rehearsed");
             told.send(Ok(Settled { index, applied })).expect("somebody waits");
         }
     }
@@ -92,8 +96,8 @@ impl HeldLog {
     /// Agrees on the next entry, and tells its proposer that it does not know.
     async fn agree_unheard(&self) {
         self.holds(1).await;
-        let (entry, told) = self.take();
-        *self.late.lock().expect("no panic") = Some(entry);
+        let (writes, told) = self.take();
+        *self.late.lock().expect("no panic") = Some(writes);
         told.send(Err(NodeError::Unknown)).expect("somebody waits");
     }
 
@@ -101,6 +105,11 @@ impl HeldLog {
     async fn lose(&self, error: NodeError) {
         self.holds(1).await;
         self.take().1.send(Err(error)).expect("somebody waits");
+    }
+
+    /// Proposals that are held.
+    fn count(&self) -> usize {
+        self.held.lock().expect("no panic").len()
     }
 
     fn take(&self) -> Held {
@@ -113,16 +122,16 @@ impl HeldLog {
 
 impl Log for HeldLog {
     fn lead(&self) -> BoxFuture<'_, Result<(), NodeError>> {
-        if let Some(entry) = self.late.lock().expect("no panic").take() {
-            self.state.apply_entry(self.state.index().next(), entry).expect("what was rehearsed");
+        if let Some(writes) = self.late.lock().expect("no panic").take() {
+            self.state.apply_entries(self.state.index().next(), unpacked(writes)).expect("what was rehearsed");
         }
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn submit(&self, entry: Entry) -> BoxFuture<'_, Result<Submitted, NodeError>> {
+    fn submit(&self, writes: Vec<Packed>) -> BoxFuture<'_, Result<Submitted, NodeError>> {
         let (told, outcome) = oneshot::channel();
         let mut held = self.held.lock().expect("no panic");
-        held.push_back((entry, told));
+        held.push_back((writes, told));
         self.count.send_replace(held.len());
         let submitted: Submitted = Box::pin(async move { outcome.await.expect("told, in the end") });
         Box::pin(std::future::ready(Ok(submitted)))
@@ -239,6 +248,57 @@ async fn writes_are_planned_on_those_on_their_way_and_seen_once_agreed_on() {
     log.agree(1).await;
     assert_eq!(patiently(second).await.expect("no panic").expect("agreed"), (Some(1), false));
     assert_eq!(query(&node, "SELECT * FROM t").await, ["1|a!"]);
+}
+
+#[tokio::test]
+async fn writes_that_come_while_others_are_on_their_way_are_proposed_together() {
+    let (node, log) = HeldLog::node().await;
+    let first = write_later(&node, "INSERT INTO t VALUES (1, 'a')", None);
+    log.holds(1).await;
+    let second = write_later(&node, "INSERT INTO t VALUES (2, 'a')", None);
+    log.holds(2).await;
+    let insert = |id: u32| format!("INSERT INTO t VALUES ({id}, 'a')");
+    let others: Vec<_> = (3..20).map(|id| write_later(&node, &insert(id), Some(&id.to_string()))).collect();
+    // What is refused is told at once, and changes nothing for the others; it came after them.
+    let refused = write_later(&node, "INSERT INTO t VALUES (3, 'b')", None);
+    let refused = patiently(refused).await.expect("no panic").expect_err("the key is on its way");
+    assert_eq!(refused.sqlstate(), "23505");
+    assert_eq!(log.count(), 2, "they wait");
+    let again = write_later(&node, &insert(4), Some("4"));
+    log.agree(1).await;
+    log.holds(2).await;
+    log.agree(2).await;
+    assert_eq!(log.count(), 0, "one proposal");
+    let before = node.snapshot().index();
+    for write in [first, second].into_iter().chain(others) {
+        assert_eq!(patiently(write).await.expect("no panic").expect("agreed"), (Some(1), false));
+    }
+    assert_eq!(patiently(again).await.expect("no panic").expect("agreed"), (Some(1), true));
+    assert_eq!(query(&node, "SELECT count(*) FROM t").await, ["19"]);
+    assert_eq!(node.snapshot().index(), before);
+}
+
+#[tokio::test]
+async fn writes_that_wait_are_lost_with_those_they_were_planned_on() {
+    let (node, log) = HeldLog::node().await;
+    let first = write_later(&node, "INSERT INTO t VALUES (1, 'a')", None);
+    log.holds(1).await;
+    let second = write_later(&node, "INSERT INTO t VALUES (2, 'a')", None);
+    log.holds(2).await;
+    let waiting = write_later(&node, "UPDATE t SET v = 'b' WHERE id = 1", Some("once"));
+    let refused = write_later(&node, "INSERT INTO t VALUES (1, 'b')", None);
+    let refused = patiently(refused).await.expect("no panic").expect_err("the key is on its way");
+    assert_eq!(refused.sqlstate(), "23505");
+    log.lose(NodeError::Unknown).await;
+    log.agree(1).await;
+    assert!(matches!(patiently(first).await.expect("no panic"), Err(NodeError::Unknown)));
+    assert!(matches!(patiently(second).await.expect("no panic"), Err(NodeError::Superseded)));
+    assert!(matches!(patiently(waiting).await.expect("no panic"), Err(NodeError::Superseded)));
+    // Nothing of it is remembered, and its id is free.
+    let again = write_later(&node, "UPDATE t SET v = 'b' WHERE id = 1", Some("once"));
+    log.agree(1).await;
+    assert_eq!(patiently(again).await.expect("no panic").expect("agreed"), (Some(0), false));
+    assert!(query(&node, "SELECT * FROM t").await.is_empty());
 }
 
 #[tokio::test]
