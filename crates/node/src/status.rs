@@ -30,7 +30,7 @@ pub struct GroupStatus {
 pub struct MemberStatus {
     /// The name of its node.
     pub node: String,
-    /// Whether it votes.
+    /// Whether it votes; one that a change of members under way would have vote, or vote no more, does not.
     pub votes: bool,
     /// The index up to which it is known to have the log; only the leader knows.
     pub index: Option<u64>,
@@ -41,7 +41,7 @@ impl GroupStatus {
         let last = status.last.unwrap_or(0);
         let member = |member: &cachesql_group::Standing| MemberStatus {
             node: member.name.clone(),
-            votes: member.votes,
+            votes: member.votes_for_good,
             // The leader does not wait for itself.
             index: if status.leads && Some(&member.name) == status.leader.as_ref() {
                 Some(last)

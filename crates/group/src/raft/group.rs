@@ -139,8 +139,11 @@ pub struct Standing {
     pub number: u64,
     /// The name of its node.
     pub name: String,
-    /// Whether it votes.
+    /// Whether it votes. While members change, those before and those after it do.
     pub votes: bool,
+    /// Whether it votes before the change of members that is under way and after it. One that is only about to vote is not missed
+    /// yet where it is, and others are missed still.
+    pub votes_for_good: bool,
     /// The index up to which it is known to have the log; only on the leader.
     pub matched: Option<u64>,
 }
@@ -395,6 +398,7 @@ impl<D: Disk + Clone, M: Machine> Group<D, M> {
             number: *number,
             name: member.name.clone(),
             votes: voters.contains(number),
+            votes_for_good: membership.get_joint_config().iter().all(|voters| voters.contains(number)),
             matched: matched(number),
         };
         Status {
